@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Layout, Packed, Selection
-from bert_tf.modeling.positions import Positions
+from bert_tf.modeling.packing import Layout, Selection
+from bert_tf.modeling.positions import Positions, attends_natively
 from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
@@ -31,7 +31,7 @@ def mask_bias(input_mask: tf.Tensor, layout: Layout, positions: Positions, execu
 
 
 def _is_native(layout: Layout, positions: Positions, execution: Execution) -> bool:
-    return execution.native and isinstance(layout, Packed) and not positions.adds_scores
+    return attends_natively(layout, execution) and (positions.adds_by_distance or not positions.adds_scores)
 
 
 class Sequences(NamedTuple):
@@ -76,11 +76,8 @@ def _projected(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """Queries (scaled) [M, D], keys and values [N, D], and the vectors of distances as queries and as keys [S, D]."""
     positions, width = sequences.positions, config.hidden_size
-    queries, rows = sequences.queries, sequences.rows
-    keys = rows
-    distances = positions.distances(execution)
-    if distances is not None:  # they have the same weights
-        queries, keys = tf.concat([queries, distances], axis=0), tf.concat([rows, distances], axis=0)
+    rows, distances = sequences.rows, positions.distances(execution)
+    queries, keys = (_and_distances(some, distances) for some in (sequences.queries, rows))
     query = layers.dense(queries, width, config, execution, scope="query") * (config.head_size * positions.terms) ** -0.5
     key = layers.dense(keys, width, config, execution, scope="key")
     value = layers.dense(rows, width, config, execution, scope="value")
@@ -98,14 +95,26 @@ def _projected(
     )
 
 
+def _and_distances(rows: tf.Tensor, distances: tf.Tensor | None) -> tf.Tensor:
+    """Rows [N, D] and, behind them, the vectors of distances [S, D], which have the same weights."""
+    return rows if distances is None else tf.concat([rows, distances], axis=0)
+
+
 def _native_attention(sequences: Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
     """As `self_attention`, by a native kernel that reads rows in place."""
     layout, of_queries, positions = sequences.layout, sequences.selection.layout, sequences.positions
     heads = config.num_attention_heads
     with tf1.variable_scope("self"):
-        sources = {"query": sequences.queries, "key": sequences.rows, "value": sequences.rows}
-        found = [layers.product(source, config.hidden_size, config, execution, scope=name) for name, source in sources.items()]
-        (query, key, value), biases = zip(*found)
+        distances, projected = positions.distances(execution), []
+        queries, keys = (_and_distances(rows, distances) for rows in (sequences.queries, sequences.rows))
+        sources, width = {"query": queries, "key": keys, "value": sequences.rows}, config.hidden_size
+        products = [layers.product(source, width, config, execution, scope=name) for name, source in sources.items()]
+        (query, key, value), biases = zip(*products)
+        if distances is not None:
+            count = tf.shape(distances)[0]
+            query, as_queries = tf.split(query, [tf.shape(sequences.queries)[0], count])
+            key, as_keys = tf.split(key, [tf.shape(sequences.rows)[0], count])
+            projected = [as_queries, as_keys]
         selection = None if _is_whole(sequences) else sequences.selection
         query = positions.rotated(query, selection, sequences.window)
         key = positions.rotated(key, None, sequences.window)
@@ -113,7 +122,15 @@ def _native_attention(sequences: Sequences, config: BertConfig, execution: Execu
         shape = tf.stack([layout.sequences(), heads, of_queries.longest(), layout.longest()])
         mask, scale = execution.dropout.kept_weights(shape, starts, config.attention_probs_dropout_prob)
         return native.attention(
-            (query, key, value), biases, sequences.bias, starts, mask, heads=heads, scale=scale, window=sequences.window
+            (query, key, value),
+            biases,
+            sequences.bias,
+            starts,
+            mask,
+            heads=heads,
+            scale=scale,
+            window=sequences.window,
+            distances=positions.by_distance(projected),
         )
 
 

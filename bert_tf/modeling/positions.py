@@ -18,7 +18,8 @@ from bert_tf.config import BertConfig
 from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Layout, Selection, rows_at
+from bert_tf.modeling.packing import Layout, Packed, Selection, rows_at
+from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
 
@@ -26,10 +27,16 @@ Distances = npt.NDArray[np.int32]
 _FARTHEST = 128  # distance from which on all are in the last bucket (Raffel et al., 2020)
 
 
+def attends_natively(layout: Layout, execution: Execution) -> bool:
+    """Whether a native kernel attends, if it can add what distances add."""
+    return execution.native and isinstance(layout, Packed)
+
+
 class Positions:
     """Adds nothing to attention: the vectors of tokens say their places (Devlin et al., 2018)."""
 
     adds_scores = False  # whether `scores` returns some: queries are then all tokens, or the first of each sequence
+    adds_by_distance = False  # whether `by_distance` says what they are
     terms = 1  # products of which a score is the sum
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
@@ -59,6 +66,11 @@ class Positions:
           whole: whether all tokens are queries, instead of the first ones.
         """
         raise NotImplementedError
+
+    def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
+        """What a native kernel adds to the scores; `projected` are `distances` as queries and as keys before their biases."""
+        del projected
+        return native.NO_DISTANCES
 
 
 class Rotary(Positions):
@@ -104,7 +116,7 @@ def rotated(rows: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, heads: int) -> tf.T
 class Bucketed(Positions):
     """A number for each head and bucket of distances, the same in all layers (Raffel et al., 2020; Song et al., 2020)."""
 
-    adds_scores = True
+    adds_scores = adds_by_distance = True
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
         super().__init__(config, layout, execution)
@@ -113,20 +125,26 @@ class Bucketed(Positions):
         with tf1.name_scope("distances"):
             buckets = _of_length(t5_buckets(_distances(config), config.position_buckets), layout.longest(), config)
             numbers = tf.transpose(rows_at(table, buckets[::-1]))  # [H, S], by the place of a key behind its query
+            self._numbers = numbers[:, ::-1]  # of a query behind its key
             self._scores = tf.cast(aligned(tf.repeat(numbers[:, None], layout.longest(), axis=1)), execution.dtype)[None]
+        self._shared = self._numbers if attends_natively(layout, execution) else self._scores
 
     def shared(self) -> list[tf.Tensor]:
-        return [self._scores]
+        return [self._shared]
 
     def scores(self, query: tf.Tensor, key: tf.Tensor, projected: Sequence[tf.Tensor], *, whole: bool) -> tf.Tensor:
         del query, key, projected
         return self._scores if whole else self._scores[:, :, :1]
 
+    def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
+        del projected
+        return native.Distances(numbers=[self._numbers])
+
 
 class Disentangled(Positions):
     """Products of queries with the distances to keys, and of keys with those to queries (He et al., 2021)."""
 
-    adds_scores = True
+    adds_scores = adds_by_distance = True
     terms = 3
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
@@ -157,6 +175,9 @@ class Disentangled(Positions):
         as_queries, as_keys = (vectors[:, :, :tokens][:, :, ::-1] for vectors in (as_queries, as_keys))  # [H, K, T]
         of_keys = tf.reduce_sum(key * tf.transpose(as_queries, [0, 2, 1]), axis=-1)  # [B, H, T]
         return tf.matmul(query, as_keys) + of_keys[:, :, None]
+
+    def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
+        return native.Distances(vectors=projected)
 
     def _by_head(self, vectors: tf.Tensor) -> tf.Tensor:
         return tf.transpose(tf.reshape(vectors, [-1, self._heads, vectors.shape[-1] // self._heads]), [1, 2, 0])

@@ -28,6 +28,7 @@ _Tensors = Sequence[tf.Tensor]
 # Largest difference, relative to the largest number, or to 1 where that is less.
 _TOLERANCE = {tf.float32: 2e-5, tf.bfloat16: 2e-2}
 _TOKENS = (17, 64, 1, 33, 70)  # of each sequence: B = 5
+_FEW = (17, 70)
 _HEADS, _HEAD = 3, 20
 _WIDTH = _HEADS * _HEAD
 _WINDOW = 24  # tokens
@@ -143,52 +144,90 @@ def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tensor:
 def _attention(random: np.random.Generator) -> Iterator[_Case]:
     ones = (1,) * len(_TOKENS)
     cases = (
-        ("attention with dropout", _TOKENS, True, 0),
-        ("attention of one query", ones, False, 0),
-        ("attention within a window", _TOKENS, True, _WINDOW),
+        ("attention with dropout", _Attention(_TOKENS, drops=True)),
+        ("attention of one query", _Attention(ones)),
+        ("attention within a window", _Attention(_TOKENS, drops=True, window=_WINDOW)),
+        ("attention by distances", _Attention(_FEW, _FEW, drops=True, vectors=2, numbers=1)),
+        ("attention of one query by numbers of distances", _Attention(ones[: len(_FEW)], _FEW, numbers=1)),
     )
-    for name, queries, drops, window in cases:
-        kept = _kept(random, [len(_TOKENS), _HEADS, max(queries), max(_TOKENS)]) if drops else None
-        hidden = np.where(random.random(sum(_TOKENS)) < 0.1, -10000.0, 0.0)
-        rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, _TOKENS, _TOKENS)]
-        sequences = _Sequences(queries, hidden, kept, window)
-        yield _Case(name, [*rows, *random.normal(size=(3, _WIDTH))], 3, sequences.own, sequences.reference)
+    for name, case in cases:
+        queries, keys, distances = case.queries, case.keys, 2 * max(case.keys) + 3  # of one more token than the longest has
+        kept = _kept(random, [len(keys), _HEADS, max(queries), max(keys)]) if case.drops else None
+        hidden = np.where(random.random(sum(keys)) < 0.1, -10000.0, 0.0)
+        rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, keys, keys)]
+        vectors = random.normal(size=(case.vectors, distances, _WIDTH))
+        others = [*random.normal(size=(3, _WIDTH)), *random.normal(size=(case.numbers, _HEADS, distances))]
+        sequences = _Sequences(case, hidden, kept)
+        yield _Case(name, [*rows, *vectors, *others], 3 + case.vectors, sequences.own, sequences.reference)
+
+
+class _Attention(NamedTuple):
+    """What attention is told."""
+
+    queries: tuple[int, ...]  # of each sequence
+    keys: tuple[int, ...] = _TOKENS
+    drops: bool = False
+    window: int = 0
+    vectors: int = 0  # tensors of distances
+    numbers: int = 0
 
 
 class _Sequences(NamedTuple):
-    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], with their biases [D]."""
+    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], vectors of distances, biases [D], and numbers."""
 
-    queries: tuple[int, ...]  # of each sequence
+    case: _Attention
     hidden: _Array  # [N], added to the scores of a key
     kept: tf.Tensor | None  # [B, H, Q, T] weights that dropout keeps, or None
-    window: int
+
+    def _parts(self, inputs: _Tensors) -> tuple[_Tensors, _Tensors, _Tensors, _Tensors]:
+        """Rows, vectors, biases and numbers."""
+        behind = 3 + self.case.vectors
+        return inputs[:3], inputs[3:behind], inputs[behind : behind + 3], inputs[behind + 3 :]
 
     def own(self, *inputs: tf.Tensor) -> tf.Tensor:
-        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.queries, _TOKENS)]
+        rows, vectors, biases, numbers = self._parts(inputs)
+        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.case.queries, self.case.keys)]
         hidden, scale = tf.constant(self.hidden, tf.float32), 1.0 if self.kept is None else _SCALE
-        return ops.attention(inputs[:3], inputs[3:], hidden, starts, self.kept, heads=_HEADS, scale=scale, window=self.window)
+        given = ops.Distances(vectors, numbers)
+        how = {"heads": _HEADS, "scale": scale, "window": self.case.window}
+        return ops.attention(rows, biases, hidden, starts, self.kept, distances=given, **how)
 
     def reference(self, *inputs: tf.Tensor) -> tf.Tensor:
-        rows = [x + bias for x, bias in zip(inputs[:3], inputs[3:])]
+        rows, vectors, biases, numbers = self._parts(inputs)
+        rows = [x + bias for x, bias in zip(rows, biases)]
+        vectors = [_in_heads(x + bias) for x, bias in zip(vectors, biases)]
+        scale = (_HEAD * (1 + len(vectors))) ** -0.5
         first_query, first_key, contexts = 0, 0, []
-        for number, (queries, keys) in enumerate(zip(self.queries, _TOKENS)):
+        for number, (queries, keys) in enumerate(zip(self.case.queries, self.case.keys)):
             own = slice(first_key, first_key + keys)
             parts = rows[0][first_query : first_query + queries], rows[1][own], rows[2][own]
             kept = None if self.kept is None else self.kept[number, :, :queries, :keys]
-            far = np.abs(np.arange(queries)[:, None] - np.arange(keys)) > self.window / 2 if self.window else False
-            hidden = np.where(far, -10000.0, self.hidden[own]) if self.window else self.hidden[own]
-            contexts.append(_attend([_in_heads(part) for part in parts], hidden, kept))
+            apart = np.arange(queries)[:, None] - np.arange(keys)  # [Q, T]
+            far = np.abs(apart) > self.case.window / 2 if self.case.window else False
+            hidden = np.where(far, -10000.0, self.hidden[own]) if self.case.window else self.hidden[own]
+            query, key, value = (_in_heads(part) for part in parts)
+            places = apart + max(self.case.keys) + 1
+            products = tf.matmul(query, key, transpose_b=True) + _by_distance(query, key, vectors, places)
+            scores = products * scale + sum(tf.gather(some, places, axis=1) for some in numbers)
+            contexts.append(_attend(scores + hidden, value, kept))
             first_query, first_key = first_query + queries, first_key + keys
         return tf.concat(contexts, axis=0)
+
+
+def _by_distance(query: tf.Tensor, key: tf.Tensor, vectors: _Tensors, places: _Array) -> tf.Tensor | float:
+    """Products of a query [H, Q, K] and of a key [H, T, K] with vectors at the place [Q, T] of their distance: [H, Q, T]."""
+    if not vectors:
+        return 0.0
+    as_queries, as_keys = (tf.gather(some, places, axis=1) for some in vectors)  # [H, Q, T, K]
+    return tf.einsum("hqk,hqtk->hqt", query, as_keys) + tf.einsum("htk,hqtk->hqt", key, as_queries)
 
 
 def _in_heads(rows: tf.Tensor) -> tf.Tensor:
     return tf.transpose(tf.reshape(rows, [-1, _HEADS, _HEAD]), [1, 0, 2])
 
 
-def _attend(rows: _Tensors, hidden: _Array, kept: tf.Tensor | None) -> tf.Tensor:
-    query, key, value = rows
-    weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * _HEAD**-0.5 + hidden)
+def _attend(scores: tf.Tensor, value: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
+    weights = tf.nn.softmax(scores)  # [H, Q, T]
     if kept is not None:
         weights *= tf.cast(kept, weights.dtype) * _SCALE
     return tf.reshape(tf.transpose(tf.matmul(weights, value), [1, 0, 2]), [-1, _WIDTH])

@@ -90,6 +90,16 @@ def norm(
     return _library().bert_tf_norm(x=x, gamma=gamma, beta=beta, epsilon=epsilon, **parts).y
 
 
+class Distances(NamedTuple):
+    """What the distance of a query from a key adds to their score, from -(T - 1) on: S = 2 T - 1."""
+
+    vectors: Sequence[tf.Tensor] = ()  # [S, D] as queries and as keys, before biases: the score is then a sum of three products
+    numbers: Sequence[tf.Tensor] = ()  # [H, S] float32
+
+
+NO_DISTANCES = Distances()
+
+
 def attention(
     rows: Sequence[tf.Tensor],
     biases: Sequence[tf.Tensor | tf.Variable],
@@ -100,13 +110,14 @@ def attention(
     heads: int,
     scale: float,
     window: int = 0,
+    distances: Distances = NO_DISTANCES,
 ) -> tf.Tensor:
     """Attention of packed sequences: queries [M, D], keys and values [N, D] to [M, D], heads side by side.
 
     Rows come before biases ([D] each) and scaling. `hidden` [N] float32 is added to the scores of a key; `starts` are [B + 1]
     int32 first rows of each sequence and the number of rows, for queries and for keys; `mask` is [B, H, Q, T] uint8 from
     `kept_weights`, or None; `scale` multiplies kept weights. With a `window`, whose tokens are queries and keys alike, each
-    query attends to keys at most half a window away.
+    query attends to keys at most half a window away. With `distances`, queries are the first tokens of each sequence.
     """
     names = ("query", "key", "value")
     given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
@@ -118,6 +129,8 @@ def attention(
         query_starts=query_starts,
         key_starts=key_starts,
         kept=mask,
+        vectors=distances.vectors,
+        numbers=distances.numbers,
         heads=heads,
         scale=scale,
         window=window,
@@ -205,15 +218,20 @@ def _register_gradients(library: Any) -> None:
     @tf.RegisterGradient("BertTfAttention")
     def _attention(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
         names = ("query", "key", "value", "of_query", "of_key", "of_value", "hidden", "query_starts", "key_starts", "kept")
-        found = library.bert_tf_attention_grad(
+        distances = list(op.inputs)[len(names) :]
+        vectors = op.get_attr("V")
+        gradients = library.bert_tf_attention_grad(
             **dict(zip(names, op.inputs)),
+            vectors=distances[:vectors],
+            numbers=distances[vectors:],
             upstream=upstream,
             normalizers=op.outputs[1],
             heads=op.get_attr("heads"),
             scale=op.get_attr("scale"),
             window=op.get_attr("window"),
         )
-        return (*found, None, None, None, None)
+        *of_rows, of_vectors, of_numbers = gradients
+        return (*of_rows, None, None, None, None, *of_vectors, *of_numbers)
 
 
 def covers(dtype: tf.DType) -> bool:

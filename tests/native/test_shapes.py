@@ -41,7 +41,7 @@ RIGHT = {
     "bert_tf_attention": lambda: {
         "query": zeros(4, 8), "key": zeros(8, 8), "value": zeros(8, 8), "of_query": zeros(8), "of_key": zeros(8),
         "of_value": zeros(8), "hidden": zeros(8), "query_starts": tf.constant([0, 3, 4]), "key_starts": tf.constant([0, 5, 8]),
-        "kept": mask(2, 2, 3, 5), "heads": 2, "scale": 1.0,
+        "kept": mask(2, 2, 3, 5), "vectors": [], "numbers": [], "heads": 2, "scale": 1.0,
     },
     "bert_tf_attention_grad": lambda: {
         **RIGHT["bert_tf_attention"](), "upstream": zeros(4, 8), "normalizers": zeros(4, 2),
@@ -111,6 +111,8 @@ def ran(kernels, name, inputs):
     fed = {}
 
     def known_later(value):
+        if isinstance(value, list):
+            return [known_later(part) for part in value]
         if not isinstance(value, tf.Tensor):
             return value
         place = tf1.placeholder(value.dtype)
@@ -133,6 +135,40 @@ def test_an_input_of_a_wrong_shape(kernels, name, place):
     wrong, value = WRONG[name][place]
     with pytest.raises(tf.errors.InvalidArgumentError):
         ran(kernels, name, lambda: {**RIGHT[name](), wrong: value()})
+
+
+def by_distance(name, wrong):
+    """The longest sequence has 5 tokens: 9 distances."""
+    return {**RIGHT[name](), "vectors": [zeros(9, 8), zeros(9, 8)], "numbers": [zeros(2, 9)], **wrong()}
+
+
+@pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])
+def test_attention_takes_what_distances_add(kernels, name):
+    ran(kernels, name, lambda: by_distance(name, dict))
+
+
+@pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: {"vectors": [zeros(9, 8)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(9, 8), zeros(9, 8)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(9, 7)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(11, 8)]},
+        lambda: {"vectors": [zeros(18, 4), zeros(18, 4)]},
+        lambda: {"vectors": [zeros(72), zeros(72)]},
+        lambda: {"vectors": [zeros(8, 8), zeros(8, 8)], "numbers": [zeros(2, 8)]},  # not as many on both sides
+        lambda: {"vectors": [zeros(7, 8), zeros(7, 8)], "numbers": [zeros(2, 7)]},  # of 4 tokens
+        lambda: {"numbers": [zeros(2, 7)]},
+        lambda: {"numbers": [zeros(3, 9)]},
+        lambda: {"vectors": [], "numbers": [zeros(2, 7)]},
+        lambda: {"numbers": [zeros(2, 9), zeros(2, 9)]},
+        lambda: {"window": 2, "query_starts": tf.constant([0, 5, 8]), "query": zeros(8, 8), "kept": mask(0, 0, 0, 0)},
+    ],
+)
+def test_what_distances_add_of_a_wrong_shape(kernels, name, wrong):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        ran(kernels, name, lambda: by_distance(name, wrong))
 
 
 def test_a_matrix_is_transposed_alone_when_the_graph_is_built(kernels):
