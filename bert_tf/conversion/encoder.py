@@ -1,7 +1,7 @@
 """The BERT encoder as ONNX nodes, numerically equal to `modeling.encoder`.
 
-Shapes: B batch, T tokens, D hidden size, E width of the embeddings, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone. Rows
-of tokens, [R, C, D], are of a layout: all positions, or real tokens alone.
+Shapes: B batch, T tokens, D hidden size, E width of the embeddings, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.
+Rows of tokens are those of a layout: all positions, [B, T, D], or real tokens alone, [1, N, D].
 """
 
 from __future__ import annotations

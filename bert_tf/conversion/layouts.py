@@ -49,7 +49,8 @@ class Packed(Padded):
         flat = graph.add("Reshape", computed, graph.constant([-1]))
         self._places = graph.add("Squeeze", graph.add("NonZero", flat), graph.constant([0]))  # [N], of rows
         before = graph.add("CumSum", flat, graph.constant(0))
-        self._rows = graph.add("Reshape", graph.add("Sub", before, graph.constant(1, "int32")), self._shape)  # [B, T], of tokens
+        rows = graph.add("Sub", before, graph.constant(1, "int32"))
+        self._rows = graph.add("Reshape", rows, self._shape)  # [B, T], of tokens
 
     def of_tokens(self, values: str) -> str:
         graph = self._graph

@@ -20,9 +20,9 @@ REAL = [10, 11, 12, 20, 30, 31, 40, 41, 42]
 
 
 def computed(build, tokens, rank=3):
-    """Runs `build`, which gets a graph, its layout and the name of the tokens, on IDS or vectors of them."""
+    """Runs `build`, which gets a layout and the name of the tokens, on IDS or vectors of them."""
     graph = OnnxGraph({})
-    output = graph.add("Identity", build(graph, Packed(graph), "tokens"), name="output")
+    output = graph.add("Identity", build(Packed(graph), "tokens"), name="output")
     described = [
         helper.make_tensor_value_info("input_mask", onnx.TensorProto.INT32, ["rows", "tokens"]),
         helper.make_tensor_value_info("tokens", onnx.TensorProto.FLOAT, [None] * np.ndim(tokens)),
@@ -40,21 +40,21 @@ def vectors(numbers):
 
 
 def test_rows_are_the_real_tokens():
-    assert computed(lambda graph, layout, tokens: layout.of_tokens(tokens), IDS, rank=2) == [REAL]
-    assert computed(lambda graph, layout, tokens: layout.pack(tokens), vectors(IDS)) == [vectors(REAL)]
+    assert computed(lambda layout, tokens: layout.of_tokens(tokens), IDS, rank=2) == [REAL]
+    assert computed(lambda layout, tokens: layout.pack(tokens), vectors(IDS)) == [vectors(REAL)]
 
 
 def test_what_all_sequences_share_is_that_of_each_row():
-    assert computed(lambda graph, layout, tokens: layout.of_tokens(tokens), [0, 1, 2], rank=2) == [[0, 1, 2, 0, 0, 1, 0, 1, 2]]
+    assert computed(lambda layout, tokens: layout.of_tokens(tokens), [0, 1, 2], rank=2) == [[0, 1, 2, 0, 0, 1, 0, 1, 2]]
 
 
 def test_rows_become_tokens_again():
-    found = np.array(computed(lambda graph, layout, tokens: layout.unpack(layout.pack(tokens)), vectors(IDS)))
+    found = np.array(computed(lambda layout, tokens: layout.unpack(layout.pack(tokens)), vectors(IDS)))
     real = np.maximum(MASK, np.all(np.equal(MASK, 0), axis=1)[:, None]) > 0
     assert found.shape == (4, 3, 2)
     np.testing.assert_array_equal(found[real], vectors(REAL))
 
 
 def test_the_first_rows():
-    found = computed(lambda graph, layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
+    found = computed(lambda layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
     assert found == [[vector] for vector in vectors([10, 20, 30, 40])]
