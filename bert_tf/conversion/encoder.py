@@ -1,9 +1,7 @@
 """The BERT encoder as ONNX nodes, numerically equal to `modeling.encoder`.
 
-Padding is computed: batches have similar lengths, as `inputs.batching.eval_batches` makes them, and packing rows costs more
-than the remaining padding.
-
 Shapes: B batch, T tokens, D hidden size, E width of the embeddings, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.
+Rows of tokens are those of a layout: all positions, [B, T, D], or real tokens alone, [1, N, D].
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy as np
 
 from bert_tf.config import MEAN, BertConfig
 from bert_tf.conversion import positions
+from bert_tf.conversion.layouts import Packed, Padded
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.fields import INPUTS
 
@@ -32,22 +31,28 @@ class EncodedNodes(NamedTuple):
     transformed: str  # [B, T, D] of the last, for an output layer of tokens
 
 
-def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool) -> EncodedNodes:
-    """Adds the encoder to a graph with inputs `fields.INPUTS`; `first_only` limits the last layer to [CLS]."""
-    top = config.num_hidden_layers - 1
+def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool, packs: bool = False) -> EncodedNodes:
+    """Adds the encoder to a graph with inputs `fields.INPUTS`; `first_only` limits the last layer to [CLS].
+
+    With `packs` padding is not computed. Among rows of similar lengths, as `inputs.batching.eval_batches` makes them, packing
+    costs more than the padding.
+    """
+    top, layout = config.num_hidden_layers - 1, (Packed if packs else Padded)(graph)
     bias = _bias(graph)  # [B, 1, 1, T]
     places = positions.of_model(graph, config)
     first_only = first_only and not (places.adds_scores or config.pooling == MEAN or config.window_of_layer(top))
-    rows = _embeddings(graph, config)  # [B, T, D]
+    rows = _embeddings(graph, config, layout)
     layers = []
     for number in range(config.num_hidden_layers):
-        layer = _Layer(graph, config, places, number, first_only=first_only and number == top)
+        firsts = first_only and number == top
+        layer = _Layer(graph, config, places, layout, number, first_only=firsts)
         rows = layer.norm_first(rows, bias) if config.norm_first else layer.norm_last(rows, bias)
-        layers.append(rows)
-    if config.norm_first:
-        rows = layers[-1] = _norm(graph, rows, "bert/encoder", config)
-    pooled = _pool(graph, mean(graph, rows) if config.pooling == MEAN else first_token(graph, rows), config)
-    return EncodedNodes(pooled, tuple(layers), _pool(graph, rows, config) if config.output_transform else rows)
+        if config.norm_first and number == top:
+            rows = _norm(graph, rows, "bert/encoder", config)
+        layers.append(rows if firsts else layout.unpack(rows))
+    pooled = _pool(graph, mean(graph, layers[-1]) if config.pooling == MEAN else first_token(graph, layers[-1]), config)
+    transformed = _pool(graph, layers[-1], config) if config.output_transform else layers[-1]
+    return EncodedNodes(pooled, tuple(layers), transformed)
 
 
 def _pool(graph: OnnxGraph, rows: str, config: BertConfig) -> str:
@@ -77,16 +82,19 @@ def _bias(graph: OnnxGraph) -> str:
     return graph.add("Mul", padding, graph.number(_MASKED))
 
 
-def _embeddings(graph: OnnxGraph, config: BertConfig) -> str:
-    total = graph.add("Gather", graph.weight("bert/embeddings/word_embeddings"), _IDS)
+def _embeddings(graph: OnnxGraph, config: BertConfig, layout: Padded) -> str:
+    total = graph.add("Gather", graph.weight("bert/embeddings/word_embeddings"), layout.of_tokens(_IDS))
     if config.type_vocab_size:
         segments = graph.weight("bert/embeddings/token_type_embeddings")
-        by_segment = graph.add("Gather", segments, _SEGMENTS) if config.type_vocab_size > 1 else segments  # [B, T, E] or [1, E]
+        by_segment = (
+            graph.add("Gather", segments, layout.of_tokens(_SEGMENTS)) if config.type_vocab_size > 1 else segments
+        )  # rows, or [1, E]
         total = graph.add("Add", total, by_segment)
     if config.position_kind.has_table:
         table = graph.weight("bert/embeddings/position_embeddings")
-        tokens = graph.add("Slice", graph.add("Shape", _IDS), graph.constant([1]), graph.constant([2]))
-        total = graph.add("Add", total, graph.add("Slice", table, graph.constant([0]), tokens, graph.constant([0])))  # [T, E]
+        tokens = graph.add("Gather", graph.add("Shape", _IDS), graph.constant(1))
+        places = layout.of_tokens(graph.add("Range", graph.constant(0), tokens, graph.constant(1)))
+        total = graph.add("Add", total, graph.add("Gather", table, places))
     rows = _norm(graph, total, "bert/embeddings", config)
     return graph.dense(rows, "bert/embeddings_project") if config.projects_embeddings else rows
 
@@ -99,9 +107,16 @@ class _Layer:
     """One layer, see `modeling.blocks`."""
 
     def __init__(
-        self, graph: OnnxGraph, config: BertConfig, places: positions.PositionNodes, number: int, *, first_only: bool
+        self,
+        graph: OnnxGraph,
+        config: BertConfig,
+        places: positions.PositionNodes,
+        layout: Padded,
+        number: int,
+        *,
+        first_only: bool,
     ) -> None:
-        self._graph, self._config, self._places, self._first_only = graph, config, places, first_only
+        self._graph, self._config, self._places, self._layout, self._first_only = graph, config, places, layout, first_only
         self._is_first, self._window = number == 0, config.window_of_layer(number)
         self._scope = f"bert/encoder/layer_{config.weights_of_layer(number)}"
 
@@ -122,8 +137,8 @@ class _Layer:
         return graph.add("Add", graph.dense(wide, f"{scope}/output/dense"), attended)
 
     def _queries(self, rows: str) -> str:
-        """[B, T, D] to [B, Q, D]."""
-        return self._graph.add("Slice", rows, *(self._graph.constant([n]) for n in (0, 1, 1))) if self._first_only else rows
+        """Rows to those that ask: all, or [B, 1, D]."""
+        return self._layout.first(rows) if self._first_only else rows
 
     def _wide(self, rows: str) -> str:
         graph, config = self._graph, self._config
@@ -139,7 +154,8 @@ class _Layer:
         graph, config, places = self._graph, self._config, self._places
         of = f"{self._scope}/attention/self"
         query = graph.dense(asking, f"{of}/query", scale=(config.head_size * places.terms) ** -0.5)
-        key, value = (graph.dense(rows, f"{of}/{name}") for name in ("key", "value"))
+        query = query if self._first_only else self._layout.unpack(query)
+        key, value = (self._layout.unpack(graph.dense(rows, f"{of}/{name}")) for name in ("key", "value"))
         query, value = (self._heads(x, [0, 2, 1, 3]) for x in (query, value))  # [B, H, Q, K] and [B, H, T, K]
         added = None
         if places.reads_heads:
@@ -153,7 +169,8 @@ class _Layer:
         shares = graph.add("Softmax", graph.add("Add", scores, places.bias(bias, self._window)), axis=-1)  # [B, H, Q, T]
         context = graph.add("MatMul", shares, value, name=f"{self._scope}{ATTENTION}context")
         together = graph.add("Transpose", context, perm=[0, 2, 1, 3])
-        return graph.add("Reshape", together, graph.constant([0, 0, config.hidden_size]))
+        context = graph.add("Reshape", together, graph.constant([0, 0, config.hidden_size]))
+        return context if self._first_only else self._layout.pack(context)
 
     def _rotated(self, query: str) -> str:
         """The first token alone is at 0, where nothing is rotated."""

@@ -77,16 +77,18 @@ class OnnxGraph:
         unit = np.maximum(np.abs(kernel).max(0), np.finfo(np.float32).tiny) / _LARGEST  # [E]
         self._constants[f"{scope}/int8"] = np.rint(kernel / unit).astype(np.int8)
         self._constants[f"{scope}/units"] = unit.astype(np.float32)
-        rows, units = self._integers.get(x) or self._as_integers(x)
+        rows, units = self._integers.get(x) or self._as_integers(x, len(kernel))
         sums = self.add("MatMulInteger", rows, f"{scope}/int8", self.constant(_ZERO, np.uint8), name=f"{scope}/MatMul")
         return self.add("Mul", self.add("Mul", self.add("Cast", sums, to=1), units), f"{scope}/units")
 
-    def _as_integers(self, x: str) -> tuple[str, str]:
+    def _as_integers(self, x: str, width: int) -> tuple[str, str]:
         """[..., D] as bytes around `_ZERO`, in the range of each row, whose unit is [..., 1]."""
         largest = self.add("ReduceMax", self.add("Abs", x), axes=[-1], keepdims=1)
         unit = self.add("Div", self.add("Max", largest, self.number(1e-30)), self.number(_LARGEST))
-        moved = self.add("Add", self.add("Round", self.add("Div", x, unit)), self.number(_ZERO))
-        self._integers[x] = self.add("Cast", moved, to=2), unit  # to uint8
+        units = self.add("Reshape", unit, self.constant([-1]))  # [N]
+        zeros = self.add("Expand", self.constant([_ZERO], np.uint8), self.add("Shape", units))
+        rows = self.add("QuantizeLinear", self.add("Reshape", x, self.constant([-1, width])), units, zeros, axis=0)
+        self._integers[x] = self.add("Reshape", rows, self.add("Shape", x)), unit
         return self._integers[x]
 
     def layer_norm(self, x: str, scope: str, epsilon: float) -> str:

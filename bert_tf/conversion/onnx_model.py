@@ -35,14 +35,14 @@ def build(trained: Trained, metadata: Mapping[str, str] | None = None, *, int8: 
     return _model(trained, OnnxGraph(weights(trained), int8=int8), metadata or {})
 
 
-def _model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str]) -> onnx.ModelProto:
+def _model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str], *, packs: bool = False) -> onnx.ModelProto:
     head = registry.of(trained.head)
     if len(head.outputs) > 1:
         raise FlagError(
             f"{trained.prefix}: a head with several outputs, as that of {trained.head.kind}, is not written for ONNX and"
             " OpenVINO; take --format=huggingface or --format=saved_model, and compute with --engine=tensorflow"
         )
-    encoded = encode(graph, trained.config, first_only=not head.reads_tokens)
+    encoded = encode(graph, trained.config, first_only=not head.reads_tokens, packs=packs)
     (output,) = trained.outputs
     graph.add("Identity", heads.add(graph, encoded, trained.head), name=output.name)
     return graph.model(_INPUTS, [_described(output)], **metadata)
@@ -54,11 +54,11 @@ def write_graphs(trained: Trained, folder: Path, metadata: Mapping[str, str], *,
     into = WeightsFile(folder / exported.WEIGHTS)
     encoder = OnnxGraph(arrays, int8=int8, into=into)
     names = [exported.layer_output(number) for number in range(config.num_hidden_layers)]
-    for name, layer in zip(names, encode(encoder, config, first_only=False).layers):
+    for name, layer in zip(names, encode(encoder, config, first_only=False, packs=True).layers):
         encoder.add("Identity", layer, name=name)
     layers = [Field(name, TOKEN, np.float32, config.hidden_size) for name in names]
     graphs = {
-        exported.GRAPH: _model(trained, OnnxGraph(arrays, int8=int8, into=into), metadata),
+        exported.GRAPH: _model(trained, OnnxGraph(arrays, int8=int8, into=into), metadata, packs=True),
         exported.ENCODER: encoder.model(_INPUTS, list(map(_described, layers))),
     }
     known = {**metadata, "weights_sha256": files.digest(folder / exported.WEIGHTS)}  # a digest of the graph is one of the model

@@ -23,7 +23,7 @@ from bert_tf.runtime import precision as formats
 
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
-_LAYOUT = 2  # of the graph: a greater number reconverts all models
+_LAYOUT = 3  # of the graph: a greater number reconverts all models
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
 
