@@ -105,10 +105,10 @@ def _prefix(name: str) -> str:
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE
 
-    found = models.opened(name)
-    if found.layout == HUGGINGFACE:
+    checkpoint = models.opened(name)
+    if checkpoint.layout == HUGGINGFACE:
         raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
-    return found.place
+    return checkpoint.place
 
 
 def _last(folder: Path, count: int) -> list[str]:
@@ -152,8 +152,8 @@ def _worth(line: evaluations.Line, name: str) -> float:
 def _kept(folder: Path) -> dict[int, str]:
     from bert_tf.checkpoints import saved
 
-    found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
-    return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
+    prefixes = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
+    return {int(prefix.rpartition("-")[2]): prefix for prefix in prefixes if prefix.rpartition("-")[2].isdecimal()}
 
 
 def _shares(text: str | None, count: int) -> list[float] | None:
@@ -172,16 +172,16 @@ def _shares(text: str | None, count: int) -> list[float] | None:
 
 def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
     first, *others = checkpoints
-    said = _meaning(first)
+    expected = _meaning(first)
     for other in others:
-        found = _meaning(other)
-        for name in said.keys() & found.keys():
-            if said[name] != found[name]:
+        meaning = _meaning(other)
+        for name in expected.keys() & meaning.keys():
+            if expected[name] != meaning[name]:
                 what = name.removesuffix("_sha256").replace("_", " ")
                 values = (
                     ""
                     if name.endswith("_sha256")
-                    else f" ({documents.to_json(found[name])[:80]}; there {documents.to_json(said[name])[:80]})"
+                    else f" ({documents.to_json(meaning[name])[:80]}; there {documents.to_json(expected[name])[:80]})"
                 )
                 raise CheckpointError(f"{other}: not the same {what} as {first}{values}: their mean would be meaningless")
 
@@ -191,11 +191,11 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
 
     CheckpointReader(checkpoint)  # raises if it is missing
     record = run_folder.trained(Path(checkpoint).parent)
-    found = {name: record[name] for name in _SAME if name in record}
+    meaning = {name: record[name] for name in _SAME if name in record}
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
-    if "vocabulary_sha256" not in found and vocabulary.is_file():
-        found["vocabulary_sha256"] = library.read(vocabulary).fingerprint
-    return found
+    if "vocabulary_sha256" not in meaning and vocabulary.is_file():
+        meaning["vocabulary_sha256"] = library.read(vocabulary).fingerprint
+    return meaning
 
 
 def _print(call: Call) -> None:
