@@ -112,9 +112,11 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
     family, examples, name = _labelled(settings, model)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         with _predictor(settings, model, family) as predictor:
-            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
-        fit.write(model.prefix, found, examples)
-    return found
+            calibration = fit.calibrate(
+                family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
+            )
+        fit.write(model.prefix, calibration, examples)
+    return calibration
 
 
 def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list[Any], str]:

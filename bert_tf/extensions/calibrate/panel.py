@@ -57,9 +57,9 @@ def _charts(content: Mapping[str, Any]) -> dict[str, Spec | None]:
     }
 
 
-def _points(found: Any, width: int) -> _Points:
+def _points(value: Any, width: int) -> _Points:
     """Rows of numbers; empty if damaged."""
-    rows = found if isinstance(found, list) else []
+    rows = value if isinstance(value, list) else []
     return rows if all(isinstance(row, list) and len(row) == width and all(map(is_number, row)) for row in rows) else []
 
 
