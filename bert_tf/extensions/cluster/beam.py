@@ -79,7 +79,7 @@ class _Chunk(NamedTuple):
 def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Computes], arguments: Sequence[str]) -> list[str]:
     """Runs a pipeline and returns the shards; `make` is pickled and loads the model once per worker process."""
     options = _options(arguments)
-    branches = [_Branch(one, storage.inputs(one.input), shards.of(one.output)) for one in transfers]
+    branches = [_Branch(request, storage.inputs(request.input), shards.of(request.output)) for request in transfers]
     for branch in branches:
         shards.refuse_existing(branch.shards)
         shards.refuse_existing(branch.shards.left_out)
@@ -144,8 +144,8 @@ def _said_in_one_line() -> Iterator[None]:
 def _shorten(record: logging.LogRecord) -> bool:
     text = record.getMessage()
     if "\n" in text.strip():
-        found = _OWN_ERROR.search(text)
-        record.msg, record.args = found[1] if found else text.strip().splitlines()[-1], ()
+        match = _OWN_ERROR.search(text)
+        record.msg, record.args = match[1] if match else text.strip().splitlines()[-1], ()
     return True
 
 
@@ -157,9 +157,9 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
     except BertError:
         raise
     except Exception as error:
-        found = _OWN_ERROR.search(str(error))
-        if found is not None:
-            raise BertError(found[1]) from error
+        match = _OWN_ERROR.search(str(error))
+        if match is not None:
+            raise BertError(match[1]) from error
         runner = beam_options.runner(options)
         if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {runner}: {storage.reason(error)}") from error
@@ -305,5 +305,5 @@ def _say_what_was_left_out(branch: _Branch) -> None:
                 if count <= _SHOWN:
                     log.warning("left out: %s", documents.json_value(line.decode())["problem"])
     if count:
-        place = branch.shards.left_out.pattern
-        log.warning("%s: rows left out, since they cannot be used: %d; all are in %s", branch.transfer.input, count, place)
+        pattern = branch.shards.left_out.pattern
+        log.warning("%s: rows left out, since they cannot be used: %d; all are in %s", branch.transfer.input, count, pattern)

@@ -88,8 +88,8 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
     with atomic.readable_errors(home):
         with contextlib.suppress(FileExistsError):
             home.mkdir(mode=0o700)
-        found = home.lstat()
-        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+        status = home.lstat()
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o022:
             raise OutputError(f"{home}: not a folder that only this user can write; delete it, or set TMPDIR to another folder")
     folder = home / name
     with lock.claiming(folder, wait=True):

@@ -162,14 +162,14 @@ def extents(size: int) -> Iterator[tuple[int, int]]:
 def counted(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields each piece's first byte and the number of lines that end in it."""
     file.seek(start)
-    for place in range(start, end, PIECE):
-        left, lines = min(PIECE, end - place), 0
+    for offset in range(start, end, PIECE):
+        left, lines = min(PIECE, end - offset), 0
         while left:
             data = file.read(left)
             if not data:  # the file became shorter
                 return
             left, lines = left - len(data), lines + data.count(b"\n")
-        yield place, lines
+        yield offset, lines
 
 
 def slices(path: str, first_row: int, counts: Iterable[tuple[int, int]]) -> Iterator[Slice]:

@@ -38,9 +38,11 @@ class Stored(NamedTuple):
 def matching(pattern: str) -> list[Stored]:
     """Returns the files matching a path or pattern, sorted; a trailing slash matches all that start so."""
     with readable_errors(pattern):
-        (found,) = FileSystems.match([pattern])
-    stored = (Stored(one.path, one.size_in_bytes, one.last_updated_in_seconds) for one in found.metadata_list)
-    return sorted(one for one in stored if not one.path.endswith("/"))
+        (matched,) = FileSystems.match([pattern])
+    stored = (
+        Stored(metadata.path, metadata.size_in_bytes, metadata.last_updated_in_seconds) for metadata in matched.metadata_list
+    )
+    return sorted(entry for entry in stored if not entry.path.endswith("/"))
 
 
 def open_file(path: str) -> BinaryIO:
@@ -95,8 +97,8 @@ def writing(path: str) -> Iterator[None]:
 def reason(error: BaseException) -> str:
     if isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
-    said = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
-    return said.splitlines()[0][:_SHOWN]
+    text = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
+    return text.splitlines()[0][:_SHOWN]
 
 
 def inputs(pattern: str) -> list[Stored]:
@@ -104,10 +106,10 @@ def inputs(pattern: str) -> list[Stored]:
         why = files.missing(pattern)
         if why:
             raise DataError(f"cannot read the file: {why}", pattern)
-    found = matching(pattern)
-    if not found:
+    matches = matching(pattern)
+    if not matches:
         raise DataError("no such file, or no match for the pattern", pattern)
-    return found
+    return matches
 
 
 def checkpoint(name: str) -> str:
@@ -116,7 +118,7 @@ def checkpoint(name: str) -> str:
         return name
     prefix = _found(PART.sub("", name.rstrip("/")))
     folder, of_checkpoint = paths.divided(prefix)
-    beside = [one for name in _BESIDE for one in matching(paths.joined(folder, name))]
+    beside = [stored for name in _BESIDE for stored in matching(paths.joined(folder, name))]
     return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
 
 
@@ -124,8 +126,8 @@ def file(name: str) -> str:
     """Returns a file's local name; no scheme means local."""
     if not paths.has_scheme(name):
         return name
-    found = inputs(name)[:1]
-    return str(_copied(found) / paths.divided(found[0].path)[1])
+    stored = inputs(name)[:1]
+    return str(_copied(stored) / paths.divided(stored[0].path)[1])
 
 
 def _found(name: str) -> str:
@@ -143,13 +145,13 @@ def _found(name: str) -> str:
 
 
 def _copied(stored: Iterable[Stored]) -> Path:
-    found = list(stored)
-    contents = repr([(*one, checksum(one.path)) for one in found])
+    sources = list(stored)
+    contents = repr([(*source, checksum(source.path)) for source in sources])
 
     def copy(folder: Path) -> None:
-        log.info("%s: copying to this machine", found[0].path)
-        for one in found:
-            _copy(one.path, folder / paths.divided(one.path)[1])
+        log.info("%s: copying to this machine", sources[0].path)
+        for source in sources:
+            _copy(source.path, folder / paths.divided(source.path)[1])
 
     return shipped.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
 
