@@ -100,9 +100,9 @@ def _of_tag(case: Case) -> Target:
     if not 0 <= word < len(tags) or not len(tokens):
         raise FlagError(f"--word={word}: the model reads {len(tags)} words, counted from 0; give the number of one")
     label = tags[word] if case.label is None else case.label
-    row, place = _place(features, int(tokens[0]))
+    row, position = _place(features, int(tokens[0]))
     weights = np.zeros([1, features.lengths[row], len(case.labels)])
-    weights[0, place] = _hot(label, case.labels)
+    weights[0, position] = _hot(label, case.labels)
     return Target(label, np.array([row]), weights)
 
 
