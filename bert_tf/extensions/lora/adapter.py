@@ -54,10 +54,10 @@ class Adapter:
 
 def of_parent(prefix: str) -> str:
     """SHA-256 that identifies a parent; raises CheckpointError if it is missing."""
-    found = digest(prefix)
-    if found is None:
+    sha256 = digest(prefix)
+    if sha256 is None:
         raise CheckpointError(f"{prefix}: no checkpoint of this name")
-    return found
+    return sha256
 
 
 def _is_factor(value: object) -> bool:
@@ -81,8 +81,8 @@ def read(folder: str | os.PathLike[str]) -> Adapter:
         values = documents.parse_json(files.read_text(path))
     except OSError as error:
         reason = files.reason(error)
-        said = f"cannot be read: {reason}; it says whose low-rank updates these are: restore it"
-        raise CheckpointError(f"{path}: {said}") from error
+        why = f"cannot be read: {reason}; it says whose low-rank updates these are: restore it"
+        raise CheckpointError(f"{path}: {why}") from error
     except (ValueError, documents.DocumentError) as error:
         raise CheckpointError(f"{path}: damaged: {error}; restore it") from error
     problem = "not a JSON object" if not isinstance(values, dict) else _problem(values)

@@ -46,16 +46,16 @@ class Composed(CheckpointReader):
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
         plan = plan_restore(self._parent, config, (), self._adapter.layers)
-        encoder, own = encoder_shapes(config), [name for name in updates.shapes if not _is_update(name)]
-        self._stored = {name: plan.stored(name) for name in plan.loaded if name not in own}
-        missing = next((name for name in encoder if name not in own and name not in self._stored), None)
+        encoder, own_names = encoder_shapes(config), [name for name in updates.shapes if not _is_update(name)]
+        self._stored = {name: plan.stored(name) for name in plan.loaded if name not in own_names}
+        missing = next((name for name in encoder if name not in own_names and name not in self._stored), None)
         if missing:
             raise CheckpointError(f"{self.prefix}: {missing} is neither in it nor, in this shape, in {self._parent.prefix}")
         self._refuse_misfits(encoder)
-        self.shapes = {**{name: updates.shapes[name] for name in own}, **{name: encoder[name] for name in self._stored}}
+        self.shapes = {**{name: updates.shapes[name] for name in own_names}, **{name: encoder[name] for name in self._stored}}
         of_parent = {name: self._parent.dtypes[stored] for name, stored in self._stored.items()}
         merged = dict.fromkeys((f"{scope}/kernel" for scope in self._matrices), tf.float32)
-        self.dtypes = {**{name: updates.dtypes[name] for name in own}, **of_parent, **merged}
+        self.dtypes = {**{name: updates.dtypes[name] for name in own_names}, **of_parent, **merged}
 
     def _refuse_misfits(self, encoder: Mapping[str, tuple[int, ...]]) -> None:
         for scope in self._matrices:

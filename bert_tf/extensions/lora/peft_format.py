@@ -75,8 +75,8 @@ def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: Ber
         **_base(adapter),
         "r": rank,
         "lora_alpha": _number(common),
-        "rank_pattern": {module: own for module, own in ranks.items() if own != rank},
-        "alpha_pattern": {module: _number(own) for module, own in alphas.items() if own != common},
+        "rank_pattern": {module: module_rank for module, module_rank in ranks.items() if module_rank != rank},
+        "alpha_pattern": {module: _number(module_alpha) for module, module_alpha in alphas.items() if module_alpha != common},
         "target_modules": _shortened(updated, pairs),
         "modules_to_save": sorted({_module_of_head(name, architecture) for name in whole}),
         "lora_dropout": 0.0,
@@ -247,9 +247,9 @@ def by_published_names(stored: Mapping[str, Array], config: BertConfig, values: 
 def _scaling(values: Mapping[str, Any], module: str, rank: int, path: Path) -> float:
     alpha = values.get("lora_alpha")
     patterns = values.get("alpha_pattern")
-    for pattern, own in patterns.items() if isinstance(patterns, dict) else ():
+    for pattern, pattern_alpha in patterns.items() if isinstance(patterns, dict) else ():
         if module == pattern or module.endswith(f".{pattern}") or _matches(pattern, module):
-            alpha = own
+            alpha = pattern_alpha
             break
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
         raise CheckpointError(f"{path.parent / PEFT_CONFIG}: lora_alpha of {module} is {alpha!r:.60}, expected a number")
