@@ -47,37 +47,40 @@ def cheapest(asked: Step, memory: int) -> list[Combination]:
 
 def remedies(asked: Step, memory: int) -> list[str]:
     """Flags of each of these combinations, and their effects on the result."""
-    return [" ".join(one.flags) + (f" ({'; '.join(one.changes)})" if one.changes else "") for one in cheapest(asked, memory)]
+    return [
+        " ".join(combination.flags) + (f" ({'; '.join(combination.changes)})" if combination.changes else "")
+        for combination in cheapest(asked, memory)
+    ]
 
 
 def _exact(asked: Step, memory: int) -> list[Combination]:
     """Combinations that keep the result, without those whose kinds of flags include all of another's."""
-    found: list[Combination] = []
+    minimal: list[Combination] = []
     for combination in sorted(_exact_for(asked, asked, memory), key=lambda it: (len(it.flags), it.slowdown)):
-        if not any(_kinds(other) <= _kinds(combination) for other in found):
-            found.append(combination)
-    return sorted(found, key=_cost)
+        if not any(_kinds(other) <= _kinds(combination) for other in minimal):
+            minimal.append(combination)
+    return sorted(minimal, key=_cost)
 
 
 def _changed(asked: Step, memory: int) -> list[Combination]:
     """The cheapest combination for each minimal set of changes that fits."""
     kinds = _changes(asked)
-    found: dict[frozenset[str], Combination] = {}
+    best_by_changes: dict[frozenset[str], Combination] = {}
     for count in range(1, len(kinds) + 1):
         for names in itertools.combinations(kinds, count):
-            if not any(known < set(names) for known in found):
+            if not any(known < set(names) for known in best_by_changes):
                 best = _mildest(asked, [kinds[name] for name in names], memory)
                 if best is not None:
-                    found[frozenset(names)] = best._replace(changes=names)
-    return list(found.values())
+                    best_by_changes[frozenset(names)] = best._replace(changes=names)
+    return list(best_by_changes.values())
 
 
 def _hosted(asked: Step, memory: int) -> list[Combination]:
     """Combinations that move the embeddings to host memory, if possible and not yet done."""
     if asked.options.host_embeddings or asked.options.replicas > 1:
         return []
-    found = cheapest(asked.having(host_embeddings=True), memory)
-    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in found]
+    combinations = cheapest(asked.having(host_embeddings=True), memory)
+    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in combinations]
 
 
 def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
@@ -127,11 +130,11 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
 
 
 def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Sequence[int]], bool]) -> int:
-    return fitting.first(0, places[number], lambda place: can_fit([*places[:number], place, *places[number + 1 :]])) or 0
+    return fitting.first(0, places[number], lambda index: can_fit([*places[:number], index, *places[number + 1 :]])) or 0
 
 
 def _chosen(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
-    return [levels[place] for levels, place in zip(kinds, places)]
+    return [levels[index] for levels, index in zip(kinds, places)]
 
 
 def _can_fit(step: Step, memory: int) -> bool:
