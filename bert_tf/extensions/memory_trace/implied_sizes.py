@@ -90,7 +90,7 @@ def infer(trace: Trace) -> dict[str, Size]:
     measured = _measured(trace)
     numbers = _bytes_of_numbers(measured)
     known: dict[str, Size] = {}
-    found: dict[str, list[Evidence]] = collections.defaultdict(list)
+    evidence: dict[str, list[Evidence]] = collections.defaultdict(list)
     pending = list(_RULES)
     while True:
         ready = [rule for rule in pending if all(other in known for other in rule.others)]
@@ -98,10 +98,10 @@ def infer(trace: Trace) -> dict[str, Size]:
             break
         for rule in ready:
             pending.remove(rule)
-            found[rule.quantity] += _evidence(rule, measured, known, numbers.get(rule.kind))
-            if found[rule.quantity] and rule.quantity not in known:
-                known[rule.quantity] = Size(found[rule.quantity][0].value, ())
-    sizes = {name: _judged(found[name]) for name in NAMES if found[name]}
+            evidence[rule.quantity] += _evidence(rule, measured, known, numbers.get(rule.kind))
+            if evidence[rule.quantity] and rule.quantity not in known:
+                known[rule.quantity] = Size(evidence[rule.quantity][0].value, ())
+    sizes = {name: _judged(evidence[name]) for name in NAMES if evidence[name]}
     return {**sizes, **_counted(trace)}
 
 
