@@ -23,9 +23,9 @@ class Pretraining(Part):
         return config.replaced({length: positions})
 
     def phases(self, run: Run, first: PhasePlan) -> Sequence[PhasePlan]:
-        own = _own(run.spec)
-        size, steps = own.phase2_train_batch_size or first.batch_size, own.phase2_num_train_steps
-        return [PhasePlan(split, own.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
+        pretraining = _own(run.spec)
+        size, steps = pretraining.phase2_train_batch_size or first.batch_size, pretraining.phase2_num_train_steps
+        return [PhasePlan(split, pretraining.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
 
     def check(self, run: Run) -> Iterator[str]:
         sampled = _own(run.spec).sampled_softmax
@@ -39,5 +39,5 @@ class Pretraining(Part):
 
 
 def _own(config: RunSpec) -> PretrainingSettings:
-    own: PretrainingSettings = config.of_task.extensions.pretrain
-    return own
+    settings: PretrainingSettings = config.of_task.extensions.pretrain
+    return settings

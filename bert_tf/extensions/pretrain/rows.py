@@ -97,10 +97,10 @@ class Source(abc.ABC):
 
     def example(self, number: int, split: str) -> PretrainingExample:
         """Returns a row in readable form; `split` is part of its name."""
-        one = np.array([number])
-        plain = self.plain(one)
+        numbers = np.array([number])
+        plain = self.plain(numbers)
         pieces = tuple(self.vocabulary.tokens[piece] for piece in plain.input_ids[0][plain.input_mask[0] > 0])
-        label = (NEXT, RANDOM)[int(self.labels(one)[0])] if self.pairs else None
+        label = (NEXT, RANDOM)[int(self.labels(numbers)[0])] if self.pairs else None
         return PretrainingExample(f"{split}-{number}", pieces, label)
 
 
@@ -202,8 +202,8 @@ class StoredRows(Source):
         """For a pair, the document of its first text."""
         store = self._stored.store
         first_tokens = store.sentence_starts[store.document_starts[:-1]]
-        found: Numbers = np.searchsorted(first_tokens, self._stored.table["a_start"][numbers], side="right") - 1
-        return found
+        document_numbers: Numbers = np.searchsorted(first_tokens, self._stored.table["a_start"][numbers], side="right") - 1
+        return document_numbers
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         plain = self.plain(units)
@@ -259,12 +259,12 @@ class TextRows(OnDisk):
         return len(self._taken)
 
     @overload
-    def __getitem__(self, place: int) -> PretrainingExample: ...
+    def __getitem__(self, index: int) -> PretrainingExample: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[PretrainingExample]: ...
+    def __getitem__(self, index: slice) -> list[PretrainingExample]: ...
 
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        return self.rows.example(int(self._taken[place]), self._split)
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return self.rows.example(int(self._taken[index]), self._split)

@@ -86,8 +86,8 @@ def framed(example: bytes) -> bytes:
 
 
 def _sum(data: bytes) -> bytes:
-    found = google_crc32c.value(data)
-    return _SUM.pack(((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    crc = google_crc32c.value(data)
+    return _SUM.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,11 +172,11 @@ class Records:
             example.ParseFromString(data[:length])
         except message.DecodeError as error:
             raise self._problem(number, f"is not a tf.train.Example: {error}") from error
-        found = example.features.feature
-        missing = [name for name in FIELDS if name not in found]
+        features = example.features.feature
+        missing = [name for name in FIELDS if name not in features]
         if missing:
             raise self._problem(number, f"has no {missing[0]}; is this pre-training data?")
-        return found
+        return features
 
     @functools.cached_property
     def _maps(self) -> list[mmap.mmap]:
@@ -227,12 +227,12 @@ def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
     """Rejects shards of another vocabulary if it is recorded; the published script does not record it."""
     manifest = manifest_of(path)
     try:
-        said = json_documents.read_json(manifest)
+        content = json_documents.read_json(manifest)
     except FileNotFoundError:
         return
     except (OSError, json_documents.DocumentError) as error:
         raise DataError(f"cannot be read: {error}; delete it, if the shards are whole", manifest) from error
-    fingerprint = str(said.get("vocabulary")) if isinstance(said, dict) else None
+    fingerprint = str(content.get("vocabulary")) if isinstance(content, dict) else None
     if fingerprint is not None and fingerprint != vocabulary.fingerprint:
         raise VocabularyError(f"it was made with another vocabulary, {fingerprint[:12]}... in {manifest}; name that one", path)
 
@@ -247,12 +247,12 @@ def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
             for file, path in enumerate(paths):
                 places = _places(path)
                 while block := list(itertools.islice(places, _BLOCK)):
-                    writer.append({_OFFSETS: np.array([(file, *place) for place in block], INDEX)})
+                    writer.append({_OFFSETS: np.array([(file, *location) for location in block], INDEX)})
             if not writer.sizes[_OFFSETS]:
                 raise DataError("there are no rows", ", ".join(paths)[:_SHOWN])
             writer.finish()
-    (found,) = appending.mapped(folder, _TYPES)
-    return found
+    (index,) = appending.mapped(folder, _TYPES)
+    return index
 
 
 def _is_file(path: str) -> bool:
