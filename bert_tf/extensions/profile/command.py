@@ -57,8 +57,8 @@ def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
       BertError: the record is missing or damaged.
     """
     chosen = read(ProfileSettings, {"folder": folder, **settings})
-    found = tables(chosen)
-    return dataclasses.replace(found, ops=found.ops[: chosen.top])
+    all_tables = tables(chosen)
+    return dataclasses.replace(all_tables, ops=all_tables.ops[: chosen.top])
 
 
 def tables(settings: ProfileSettings) -> Tables:
@@ -88,12 +88,12 @@ def _print(call: Call) -> None:
     print("\n".join(_output(tables(call.settings), TABLES if table == ALL else (table,), written, call.settings.top)))
 
 
-def _output(found: Tables, names: Iterable[str], written: str, top: int | None) -> Iterator[str]:
+def _output(all_tables: Tables, names: Iterable[str], written: str, top: int | None) -> Iterator[str]:
     if written == TEXT:
-        texts = _texts(found, TOP if top is None else top)
+        texts = _texts(all_tables, TOP if top is None else top)
         yield "\n\n".join("\n".join(texts[name]) for name in names)
         return
-    rows: Mapping[str, Any] = {MODEL: (found.model,), GROUPS: found.groups, OPS: found.ops[:top]}
+    rows: Mapping[str, Any] = {MODEL: (all_tables.model,), GROUPS: all_tables.groups, OPS: all_tables.ops[:top]}
     if written == TSV:
         yield from (line for name in names for line in time_text.tsv(rows[name]))
         return
@@ -101,11 +101,11 @@ def _output(found: Tables, names: Iterable[str], written: str, top: int | None) 
     yield documents.to_json({name: value[0] if name == MODEL else value for name, value in values.items()}, indent=2)
 
 
-def _texts(found: Tables, top: int) -> dict[str, Iterable[str]]:
+def _texts(all_tables: Tables, top: int) -> dict[str, Iterable[str]]:
     return {
-        MODEL: time_text.describe_model(found.model),
-        GROUPS: time_text.describe_groups("scope", found.groups, found.model.total),
-        OPS: time_text.describe_ops(found.ops, top),
+        MODEL: time_text.describe_model(all_tables.model),
+        GROUPS: time_text.describe_groups("scope", all_tables.groups, all_tables.model.total),
+        OPS: time_text.describe_ops(all_tables.ops, top),
     }
 
 

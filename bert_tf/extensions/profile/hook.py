@@ -149,8 +149,8 @@ class ProfileHook(tf1.train.SessionRunHook):
     def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
         """Writes the file that `python -m bert_tf profile` shows."""
         kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
-        found = step_stats.operations(self._traces, kernels)
-        record = Record(len(self._traces), step_us, found, gpus, self._peak.measure(session))
+        operations = step_stats.operations(self._traces, kernels)
+        record = Record(len(self._traces), step_us, operations, gpus, self._peak.measure(session))
         operations_file.write(self._output_dir / OPERATIONS, record)
         self._traces.clear()
 
@@ -180,5 +180,5 @@ def _phases(names: set[str]) -> list[tuple[str, str]]:
         (stamps.GRADIENTS, _BACKWARD),
         (stamps.SUMS, _ALL_REDUCE),
     ]
-    found = [(stamp, phase) for stamp, phase in whole if stamp in names]
-    return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in found]
+    present = [(stamp, phase) for stamp, phase in whole if stamp in names]
+    return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in present]

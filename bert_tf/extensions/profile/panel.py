@@ -27,8 +27,8 @@ def of_runs(runs: Sequence[Run]) -> Panel | None:
 
 def _of_run(run: Run) -> dict[str, Any] | None:
     recorded = read_object(run.folder / PHASES) or {}
-    found = {"phases": phases(recorded), "recorded": costs.count(recorded), "operations": operations(run.folder)}
-    return found if found["phases"] or found["operations"] else None
+    content = {"phases": phases(recorded), "recorded": costs.count(recorded), "operations": operations(run.folder)}
+    return content if content["phases"] or content["operations"] else None
 
 
 def phases(recorded: Mapping[str, Any]) -> list[costs.Part]:
