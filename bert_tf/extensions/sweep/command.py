@@ -122,9 +122,9 @@ def run_all(settings: SweepSettings) -> Sweep:
 def _check(settings: SweepSettings) -> None:
     if settings.hold_out > _MOST_HELD_OUT:
         raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
-    given = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
-    if given and settings.search == GRID:
-        raise FlagError(f"{given[0]} belongs to --search=random or --search=tpe")
+    explicit = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
+    if explicit and settings.search == GRID:
+        raise FlagError(f"{explicit[0]} belongs to --search=random or --search=tpe")
     if settings.budget is not None:
         _seconds(settings.budget)
     if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
@@ -165,10 +165,10 @@ def _command(settings: SweepSettings) -> list[str]:
 
 
 def _seconds(budget: str) -> float:
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([hms])", budget, re.ASCII)
-    if not found:
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([hms])", budget, re.ASCII)
+    if not match:
         raise FlagError(f"--budget={budget}: write hours, minutes or seconds, as 2h, 30m or 90s")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:

@@ -116,7 +116,7 @@ class Leader:
         table.drop_damaged(self._folder)
         with _interrupted_by_sigterm():
             try:
-                self._read_results(said=False)
+                self._read_results(announce=False)
                 if self._results:
                     log.info("%d of %d runs have a result already", len(self._results), self._total)
                 while True:
@@ -135,7 +135,7 @@ class Leader:
     def _total(self) -> int:
         return self._search.total if self._search else len(self._runs)
 
-    def _read_results(self, *, said: bool = True) -> None:
+    def _read_results(self, *, announce: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
         unread = [name for name in table.finished(self._folder) if name not in self._results]
         if self._search:  # the table has runs of other leaders and of earlier commands too
@@ -143,14 +143,14 @@ class Leader:
             self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
         new = [name for name in unread if name in self._runs]
         for name in new:
-            found = table.read(self._folder, name)
-            if found is not None:
-                self._results[name] = found
+            result = table.read(self._folder, name)
+            if result is not None:
+                self._results[name] = result
                 self._waiting.pop(name, None)
                 if self._search:
-                    self._search.tell(found)
-        rest = self._rest() if said and new else ""
-        for name in new if said else ():
+                    self._search.tell(result)
+        rest = self._rest() if announce and new else ""
+        for name in new if announce else ():
             self._say(self._runs[name], self._results[name], rest)
         if new:
             self._keep([self._results[name] for name in self._runs if name in self._results])
@@ -166,9 +166,9 @@ class Leader:
             taken, free = tuple(free[:count]), free[count:]
             del self._waiting[run.name]
             slot = _together([self._slots[number] for number in taken])
-            given = run.config.devices
+            devices = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
-            threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
+            threads = {name: value for name, value in threads.items() if getattr(devices, name) is None}
             run_here = dataclasses.replace(run, config=run.config.replaced(threads))
             process = self._start_process(run_here, self._folder, slot.environment)
             self._started[run.name] = _Started(run, process, time.monotonic(), taken)
@@ -200,10 +200,10 @@ class Leader:
             return None
         for run in self._search.unfinished():
             self._runs[run.name] = self._waiting[run.name] = run
-        found = self._next() or self._search.ask()
-        if found is not None:
-            self._runs[found.name] = self._waiting[found.name] = found
-        return found
+        next_run = self._next() or self._search.ask()
+        if next_run is not None:
+            self._runs[next_run.name] = self._waiting[next_run.name] = next_run
+        return next_run
 
     def _prune(self) -> None:
         for started in self._started.values():
@@ -234,11 +234,11 @@ class Leader:
         self._killed[run.name] = self._killed.get(run.name, 0) + 1
         log.warning("%s: its process ended with status %d; resuming it", run.title, status)
         if self._killed[run.name] == _ATTEMPTS:
-            said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
-            table.write(self._folder, table.failed(run, said))
+            error = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
+            table.write(self._folder, table.failed(run, error))
 
-    def _say(self, run: PlannedRun, found: table.Result, rest: str) -> None:
-        text = f"failed: {found.error}" if found.error else _outcome(found)
+    def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
+        text = f"failed: {result.error}" if result.error else _outcome(result)
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:
@@ -259,9 +259,9 @@ class Leader:
             process.join()
 
 
-def _outcome(found: table.Result) -> str:
-    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in found.metrics.items()]
-    return f"{', '.join(metrics)} in {found.seconds:.0f} s{' (collapsed)' if found.collapsed else ''}"
+def _outcome(result: table.Result) -> str:
+    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
+    return f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
 
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:

@@ -177,8 +177,8 @@ class Search:
 def pruned(run: PlannedRun, folder: Path) -> table.Result:
     """The result of a run that was stopped: its last evaluation."""
     last = evaluations.read(folder / run.name, up_to=_LARGEST_STEP)[-1]
-    found = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
-    return table.result(run, steps=evaluations.step_of(last), metrics=found, pruned=True)
+    metrics = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
+    return table.result(run, steps=evaluations.step_of(last), metrics=metrics, pruned=True)
 
 
 def _name(task: str, number: int) -> str:

@@ -93,8 +93,8 @@ def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error
     if names:
-        said = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
-        raise OutputError(f"{folder}: holds runs with other settings ({said}); name another --output_dir")
+        changes = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
+        raise OutputError(f"{folder}: holds runs with other settings ({changes}); name another --output_dir")
 
 
 def write(folder: Path, result: Result) -> None:
@@ -127,22 +127,22 @@ def finished(folder: Path) -> list[str]:
 
 
 def is_done(folder: Path, name: str) -> bool:
-    found = read(folder, name)
-    return found is not None and found.error is None
+    earlier = read(folder, name)
+    return earlier is not None and earlier.error is None
 
 
 def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
     """Deletes results, or only those of failed runs: a new command trains or tries these again."""
     for run in runs:
-        found = read(folder, run.name) if failures else None
-        if not failures or (found is not None and found.error is not None):
+        earlier = read(folder, run.name) if failures else None
+        if not failures or (earlier is not None and earlier.error is not None):
             (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
 
 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
     """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
-    found = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
-    return sum(cost for cost, _ in found) / sum(seconds for _, seconds in found) if found else None
+    measured = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
+    return sum(cost for cost, _ in measured) / sum(seconds for _, seconds in measured) if measured else None
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> Path:
@@ -167,13 +167,17 @@ def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
         groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
     tasks = list(dict.fromkeys(task for task, _ in groups))
     rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
-    rows.sort(key=lambda one: (tasks.index(one.task), -one.rank))
+    rows.sort(key=lambda combination: (tasks.index(combination.task), -combination.rank))
     shown = (
-        [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)]
+        [
+            name
+            for name in rows[0].cells
+            if name not in _OPTIONAL or any(combination.cells[name] != _NONE for combination in rows)
+        ]
         if rows
         else []
     )
-    yield from text_table.table(shown, [[one.cells[name] for name in shown] for one in rows], left=(0, 1, 2))
+    yield from text_table.table(shown, [[combination.cells[name] for name in shown] for combination in rows], left=(0, 1, 2))
 
 
 class _Combination:

@@ -55,14 +55,14 @@ def sections(folder: Path, *, named: bool) -> list[dict[str, Any]]:
 def ranking(trials: Trials) -> dict[str, Any]:
     """The table of settings, best first: names, rows of (texts of the settings, combination), and the scale of scores."""
     rows, names = trials.ranked, trials.varied
-    scores = [score for one in rows for score in one.scores]
+    scores = [score for row in rows for score in row.scores]
     margin = 0.05 * (max(scores) - min(scores)) or 0.01 if scores else 0.0
     return {
         "metric": metric(trials.metric),
         "names": names,
-        "rows": [([text(one.varying.get(name, "")) for name in names], one) for one in rows[:_MOST_RANKED]],
+        "rows": [([text(row.varying.get(name, "")) for name in names], row) for row in rows[:_MOST_RANKED]],
         "left_out": len(rows[_MOST_RANKED:]),
-        "has_held_out": any(one.held_out for one in rows),
+        "has_held_out": any(row.held_out for row in rows),
         "scale": Scale(min(scores) - margin, max(scores) + margin) if scores else None,
     }
 
@@ -82,15 +82,15 @@ def note(trials: Trials) -> str:
 
 def _charts(trials: Trials) -> list[Chart]:
     title = metric(trials.metric)
-    found: list[Chart] = []
+    charts: list[Chart] = []
     if trials.drawn and any(trials.score(trial) is not None for trial in trials.every):
-        found.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
+        charts.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
     if _several(trials):
         left_out = _LEFT_OUT if any(trial.state != DONE for trial in trials.every) else ""
         most = f" The best {_MOST_LINES}." if len(trials.done) > _MOST_LINES else ""
         caption = f"A line is a run; orange is the best fifth; the fainter, the worse.{left_out}{most}"
-        found.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
-    return found
+        charts.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
+    return charts
 
 
 def _several(trials: Trials) -> bool:
@@ -159,11 +159,11 @@ def parallel(trials: Trials) -> Spec:
             "name": trial.name,
             "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores get the best's level
             "x": list(range(len(axes))),
-            "y": [of.places[place] for of in axes],
+            "y": [of.places[rank] for of in axes],
             "score": short([score])[0],
             **{f"setting_{number}": text(trial.varying[name]) for number, name in enumerate(trials.settings)},
         }
-        for place, (trial, score) in enumerate(done)
+        for rank, (trial, score) in enumerate(done)
     ]
     settings = [{**_NAME, "field": f"setting_{number}", "title": name} for number, name in enumerate(trials.settings)]
     lines = [_NAME, *settings, told("score", metric(trials.metric), ".4f")]
@@ -201,21 +201,21 @@ def _over_axes(axes: Sequence[Axis], rows: Sequence[Spec], lines: Sequence[Spec]
 
 
 def _axes(axes: Sequence[Axis], y: Spec, top: float, height: int) -> list[Spec]:
-    ends = [{"x": place, "y": 0, "y2": 1} for place in range(len(axes))]
-    ticks = [{"x": place, "y": at, "text": said} for place, of in enumerate(axes) for at, said in of.ticks]
+    ends = [{"x": number, "y": 0, "y2": 1} for number in range(len(axes))]
+    ticks = [{"x": number, "y": at, "text": label} for number, of in enumerate(axes) for at, label in of.ticks]
     # Padded above, so that all titles end just above their axes.
     titles = [
-        {"x": place, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(of.title)) + of.title}
-        for place, of in enumerate(axes)
+        {"x": number, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(of.title)) + of.title}
+        for number, of in enumerate(axes)
     ]
-    said = {"y": y, "text": {"field": "text"}}
+    encoding = {"y": y, "text": {"field": "text"}}
     tick = {"type": "text", "align": "right", "dx": -6, "fontSize": 12}
     title = {"type": "text", "baseline": "top", "fontSize": 12, "fontWeight": "bold", "lineHeight": 15, "color": "var(--ink)"}
     rule = {"type": "rule", "color": "var(--soft)"}
     halo = {"stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round", "color": "var(--paper)"}
     return [
         {"data": {"values": ends}, "mark": rule, "encoding": {"y": y, "y2": {"field": "y2"}}},
-        {"data": {"values": ticks}, "mark": {**tick, **halo}, "encoding": said},
-        {"data": {"values": ticks}, "mark": {**tick, "color": "var(--ink)"}, "encoding": said},
-        {"data": {"values": titles}, "mark": title, "encoding": said},
+        {"data": {"values": ticks}, "mark": {**tick, **halo}, "encoding": encoding},
+        {"data": {"values": ticks}, "mark": {**tick, "color": "var(--ink)"}, "encoding": encoding},
+        {"data": {"values": titles}, "mark": title, "encoding": encoding},
     ]
