@@ -123,6 +123,6 @@ def _of_words(logits: tf.Tensor, windows: _Windows, cut: _Cut, usual_tag: int) -
     best = tf.math.unsorted_segment_min(tf.where(around < most, tf.int32.max, number), word, total)  # [W] of K, the first
     token = 1 + tf.gather(at, best) - tf.gather(pieces, tf.gather(begin, best))
     is_read = tf.gather(after, best) > tf.gather(at, best)
-    found = tf.gather_nd(logits, tf.stack([tf.gather(row, best), tf.where(is_read, token, 0)], axis=1))
+    read_logits = tf.gather_nd(logits, tf.stack([tf.gather(row, best), tf.where(is_read, token, 0)], axis=1))
     unread = SURE * tf.one_hot(usual_tag, tf.shape(logits)[2], dtype=tf.float32)
-    return tf.where(is_read[:, None], found, unread)
+    return tf.where(is_read[:, None], read_logits, unread)

@@ -93,8 +93,8 @@ class ColumnFile:
     def _refuse_counted(self, sentence: Sentence, path: str) -> None:
         """Raises DataError if the words are their numbers, as in the first column of CoNLL-U and GermEval."""
         if list(sentence.example.words) == [str(number) for number in range(1, len(sentence.example.words) + 1)]:
-            said = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
-            raise DataError(said, path, sentence.line)
+            problem = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
+            raise DataError(problem, path, sentence.line)
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         path, now = text_lines.path_of(source), _Open()
@@ -151,8 +151,8 @@ class ColumnFile:
             of_words, *tags = zip(*now.cells)
             example = TagExample(f"{split}-{first}", of_words)
             if self.tag_column is None:
-                kept = tuple(line.text for line in now.lines)
-                example = dataclasses.replace(example, lines=kept, before=tuple(now.before), after=after)
+                texts = tuple(line.text for line in now.lines)
+                example = dataclasses.replace(example, lines=texts, before=tuple(now.before), after=after)
             yield Sentence(example, tags[0] if tags else (), first, tuple(line.number for line in now.lines))
 
 
@@ -317,21 +317,21 @@ def _listed(value: Any, key: str) -> list[Any]:
 
 
 def _words(value: Any, key: str = WORDS[0]) -> tuple[str, ...]:
-    found = tuple(cells.text(one, key, may_be_empty=True) for one in _listed(value, key))
-    if not all(word.strip(_NO_WORD) for word in found):
+    checked = tuple(cells.text(word, key, may_be_empty=True) for word in _listed(value, key))
+    if not all(word.strip(_NO_WORD) for word in checked):
         raise RowError(f"a word in {key!r} is empty")
-    return found
+    return checked
 
 
 def _words_and_tags(
     words: Any, tags: Any, keys: Sequence[str] = (WORDS[0], TAGS[0])
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    found, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
-    if not found:
+    checked_words, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
+    if not checked_words:
         raise RowError(f"no words in {keys[0]!r}")
-    if len(found) != len(named):
-        raise RowError(f"{len(found)} words and {len(named)} tags")
-    return found, named
+    if len(checked_words) != len(named):
+        raise RowError(f"{len(checked_words)} words and {len(named)} tags")
+    return checked_words, named
 
 
 def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:

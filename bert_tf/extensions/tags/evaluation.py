@@ -154,18 +154,18 @@ def _of_entities(measured: _Measured) -> Evaluation:
 
 
 def _of_plain_tags(measured: _Measured) -> Evaluation:
-    right, found, size = measured.right, measured.found, len(measured.labels)
-    hits = np.where(right == found, right, -1)
-    columns = [measured.by_sentence(of == tag) for of in (hits, right, found) for tag in range(size)]
+    right, predicted, size = measured.right, measured.found, len(measured.labels)
+    hits = np.where(right == predicted, right, -1)
+    columns = [measured.by_sentence(of == tag) for of in (hits, right, predicted) for tag in range(size)]
     sums: intervals.Sums = {
         "token_accuracy": (_first_of_second, measured.accuracy),
         "macro_f1": (_macro_f1, np.stack(columns, axis=1)),
     }
     majority = int(np.bincount(right, minlength=size).max(initial=0))
-    hit = int(np.sum(right == found))
+    hit = int(np.sum(right == predicted))
     return measured.evaluation(
         sums,
-        [row for row in per_class(right, found, measured.labels) if row.support],
+        [row for row in per_class(right, predicted, measured.labels) if row.support],
         (_confusions(measured), _by_length(measured.lengths, "words", measured.accuracy)),
         f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if hit <= majority else None,
     )
@@ -182,9 +182,9 @@ def entities(tags: Sequence[str], lengths: Ints) -> list[Entity]:
     return [(kind, int(word_of[first]), int(word_of[end - 1]) + 1) for kind, first, end in schemes.entities_of(divided)]
 
 
-def _begun(found: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
+def _begun(candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
     """Returns the entities that begin with B: others do not count in seqeval's strict mode."""
-    return [one for one in found if tags[one[1]][0] == "B"]
+    return [entity for entity in candidates if tags[entity[1]][0] == "B"]
 
 
 def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
@@ -202,15 +202,15 @@ def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) ->
         is_there[first:end] = True
         if label not in right:
             yield _error(label, [predicted[number] for number in np.unique(of_word[first:end]) if number != _NONE])
-    for one in predicted:
-        if not is_there[one[1] : one[2]].any():
-            yield INVENTED, None, one
+    for entity in predicted:
+        if not is_there[entity[1] : entity[2]].any():
+            yield INVENTED, None, entity
 
 
 def _error(label: Entity, near: Sequence[Entity]) -> Error:
     if not near:
         return MISSED, label, None
-    same_type = [one for one in near if one[0] == label[0]]
+    same_type = [entity for entity in near if entity[0] == label[0]]
     if same_type:
         return WRONG_BORDER, label, same_type[0]
     return WRONG_TYPE if near[0][1:] == label[1:] else WRONG_BOTH, label, near[0]
@@ -219,8 +219,8 @@ def _error(label: Entity, near: Sequence[Entity]) -> Error:
 def _entity_sums(there: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
     """Returns [E, 3] entities found, true and predicted, that begin in each sentence."""
 
-    def counts(found: Sequence[Entity]) -> Ints:
-        starts = np.array([first for _, first, _ in found], np.int64)
+    def counts(group: Sequence[Entity]) -> Ints:
+        starts = np.array([first for _, first, _ in group], np.int64)
         return np.bincount(np.searchsorted(np.cumsum(lengths), starts, side="right"), minlength=len(lengths))
 
     return np.stack([counts(some) for some in (list(set(there) & set(predicted)), there, predicted)], axis=1)
@@ -228,16 +228,16 @@ def _entity_sums(there: Sequence[Entity], predicted: Sequence[Entity], lengths: 
 
 def _by_type(there: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
     parts = (set(there) & set(predicted), there, predicted)
-    right, real, said = (collections.Counter(kind for kind, *_ in some) for some in parts)
+    right, real, guessed = (collections.Counter(kind for kind, *_ in some) for some in parts)
     rows = []
-    for kind in sorted({*real, *said}):
-        hit, actual, found = right[kind], real[kind], said[kind]
-        rows.append(ClassScores(kind, hit / max(found, 1), hit / max(actual, 1), 2 * hit / (actual + found), actual))
+    for kind in sorted({*real, *guessed}):
+        hit, actual, guesses = right[kind], real[kind], guessed[kind]
+        rows.append(ClassScores(kind, hit / max(guesses, 1), hit / max(actual, 1), 2 * hit / (actual + guesses), actual))
     return rows
 
 
 def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[str, float]]:
-    legal, found = schemes.iob2(measured.labels), {}
+    legal, scores_by_decoder = schemes.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
@@ -245,8 +245,8 @@ def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[st
         sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, _begun(predicted, tags))]
         values = [float(_f1(of.sum(axis=0, keepdims=True).astype(float))[0]) for of in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
-        found[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
-    return found
+        scores_by_decoder[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
+    return scores_by_decoder
 
 
 def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
@@ -258,19 +258,19 @@ def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
 def _by_kind(wrong: Sequence[Error], there: int, measured: _Measured) -> Panel:
     rows: Rows = []
     for kind in KINDS:
-        of_kind = [found for of, *found in wrong if of == kind]
+        of_kind = [pair for of, *pair in wrong if of == kind]
         types = collections.Counter((label or predicted or ("",))[0] for label, predicted in of_kind)
         listed = ", ".join(f"{type_} {count}" for type_, count in types.most_common())
-        shown = "; ".join(" → ".join(_named(one, measured) for one in both) for both in of_kind[:_EXAMPLES])
+        shown = "; ".join(" → ".join(_named(entity, measured) for entity in both) for both in of_kind[:_EXAMPLES])
         rows.append([kind, len(of_kind), listed, shown])
     note = f"Of {there} true entities; each is in one row at most. Examples read: label → predicted."
     return Panel("Errors by kind", ("kind", "entities", "by type", "examples"), rows, note)
 
 
-def _named(found: Entity | None, measured: _Measured) -> str:
-    if found is None:
+def _named(entity: Entity | None, measured: _Measured) -> str:
+    if entity is None:
         return "nothing"
-    kind, start, end = found
+    kind, start, end = entity
     ends = np.cumsum(measured.lengths)
     sentence = int(np.searchsorted(ends, start, side="right"))
     first = int(ends[sentence] - measured.lengths[sentence])
@@ -297,5 +297,5 @@ def _by_length(lengths: Ints, unit: str, sums: Ints) -> Panel:
 def _confusions(measured: _Measured) -> Panel:
     wrong = measured.right != measured.found
     pairs = collections.Counter(zip(measured.names(measured.right[wrong]), measured.names(measured.found[wrong])))
-    rows: Rows = [[label, found, count] for (label, found), count in pairs.most_common(_CONFUSIONS)]
+    rows: Rows = [[label, predicted, count] for (label, predicted), count in pairs.most_common(_CONFUSIONS)]
     return Panel("Most frequent confusions", ("label", "predicted", "words"), rows)

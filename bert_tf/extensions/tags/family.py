@@ -83,8 +83,8 @@ class TagFamily(Family):
         return tags.build(words, np.array(numbers, np.int32), tokenizer, max_seq_length=limits.max_seq_length)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        found = features.targets[tags.TAGS.name]
-        return balanced_weights(found[found != tags.NO_TAG], HeadSpec(len(self.labels)))
+        targets = features.targets[tags.TAGS.name]
+        return balanced_weights(targets[targets != tags.NO_TAG], HeadSpec(len(self.labels)))
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[TagExample]) -> TagPredictions:
         return predictions.of_outputs(outputs["logits"], features, examples, self.labels)
@@ -126,13 +126,13 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
         raise FlagError(f"--labels={custom.labels}: the model was trained on {', '.join(labels)}")
     if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed:
         listed = schemes.labels_of(listed)
-    given = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
+    known_labels = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
     for column in ("word_column", "tag_column"):
         if getattr(settings, column) == 0:
             raise FlagError(f"--{column}=0: columns are counted from 1, from the end with -1")
     if custom.file_format not in (None, TSV, JSONL, PARQUET):
         raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
-    files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, given)
+    files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, known_labels)
     family = functools.partial(files.family, settings.constrained_decoding)
     return FileTask(name, family, files.read, custom, _PATTERNS if name == CONLL2003 else {})
 
