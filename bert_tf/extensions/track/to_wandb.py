@@ -48,8 +48,8 @@ class Wandb:
         text = None if self._run is None else self._run.summary.get(_SENT)
         if not isinstance(text, str):
             return None
-        found = documents.parse_json(text)
-        return {name: Point(name, step, value) for name, (step, value) in found.items()}
+        sent = documents.parse_json(text)
+        return {name: Point(name, step, value) for name, (step, value) in sent.items()}
 
     def describe(self, parameters: Mapping[str, str], tags: Mapping[str, str]) -> None:
         self._session().config.update({**parameters, **tags}, allow_val_change=True)
