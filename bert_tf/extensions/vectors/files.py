@@ -46,15 +46,15 @@ class JsonForm:
     def __str__(self) -> str:
         return JSONL + _GZ * self.compressed
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        return _encoded("".join(self._lines(texts, found)), self.compressed)
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
+        return _encoded("".join(self._lines(texts, encoded)), self.compressed)
 
-    def _lines(self, texts: Sequence[SentenceExample], found: Vectors) -> Iterator[str]:
-        for text, (vectors, pieces) in zip(texts, _by_text(found)):
-            said = documents.to_json(_row(text, pieces), ensure_ascii=False)
+    def _lines(self, texts: Sequence[SentenceExample], encoded: Vectors) -> Iterator[str]:
+        for text, (vectors, pieces) in zip(texts, _by_text(encoded)):
+            row_text = documents.to_json(_row(text, pieces), ensure_ascii=False)
             numbers = [f"[{','.join(map('%.9g'.__mod__, vector))}]" for vector in vectors.tolist()]
             values = f'"vector": {numbers[0]}' if pieces is None else f'"vectors": [{", ".join(numbers)}]'
-            yield f"{said[:-1]}, {values}}}\n"
+            yield f"{row_text[:-1]}, {values}}}\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +69,8 @@ class PublishedForm:
     def __str__(self) -> str:
         return PUBLISHED + _GZ * self.compressed
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        lines = (documents.to_json(self._said(text, *of_text)) for text, of_text in zip(texts, _by_text(found)))
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
+        lines = (documents.to_json(self._said(text, *of_text)) for text, of_text in zip(texts, _by_text(encoded)))
         return _encoded("".join(f"{line}\n" for line in lines), self.compressed)
 
     def _said(self, text: SentenceExample, vectors: npt.NDArray[Any], pieces: Sequence[str] | None) -> dict[str, Any]:
@@ -94,16 +94,16 @@ class ArrayForm:
     def __str__(self) -> str:
         return f"{self.kind}:{self.dtype}"
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
         """Returns vectors and metadata of a chunk; BertError if a vector overflows the dtype or becomes zero."""
         with np.errstate(over="ignore", under="ignore"):
-            values = found.values.astype(self.dtype)
-        lost = ~np.isfinite(values).all(axis=1) | (found.values.any(axis=1) & ~values.any(axis=1))
+            values = encoded.values.astype(self.dtype)
+        lost = ~np.isfinite(values).all(axis=1) | (encoded.values.any(axis=1) & ~values.any(axis=1))
         if lost.any():
             raise BertError(f"--dtype={self.dtype}: a vector is too large or too small for it; leave it out")
         rows = "".join(
             f"{documents.to_json(_row(text, pieces), ensure_ascii=False)}\n"
-            for text, (_, pieces) in zip(texts, _by_text(found))
+            for text, (_, pieces) in zip(texts, _by_text(encoded))
         ).encode()
         return _SIZES.pack(values.nbytes, len(rows)) + values.tobytes() + rows
 
@@ -128,11 +128,11 @@ class _Parts:
         self._file = file
 
     def __iter__(self) -> Iterator[_Part]:
-        place = 0
-        while head := self._read(place, _SIZES.size):
-            part = _Part(place + _SIZES.size, *_SIZES.unpack(head))
+        offset = 0
+        while head := self._read(offset, _SIZES.size):
+            part = _Part(offset + _SIZES.size, *_SIZES.unpack(head))
             yield part
-            place = part.start + part.vectors + part.rows
+            offset = part.start + part.vectors + part.rows
 
     @property
     def are_of_tokens(self) -> bool:
@@ -219,13 +219,13 @@ def _table(schema: Any, values: npt.NDArray[Any], rows: Sequence[Mapping[str, An
 _ASSEMBLED = {NPY: _npy, NPZ: _npz, PARQUET: _parquet}
 
 
-def _by_text(found: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] | None]]:
-    if found.lengths is None or found.pieces is None:
-        yield from ((row[None], None) for row in found.values)
+def _by_text(encoded: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] | None]]:
+    if encoded.lengths is None or encoded.pieces is None:
+        yield from ((row[None], None) for row in encoded.values)
         return
-    ends = np.cumsum(found.lengths).tolist()
+    ends = np.cumsum(encoded.lengths).tolist()
     for start, end in zip([0, *ends], ends):
-        yield found.values[start:end], found.pieces[start:end]
+        yield encoded.values[start:end], encoded.pieces[start:end]
 
 
 def _row(text: SentenceExample, pieces: Sequence[str] | None) -> dict[str, Any]:
