@@ -113,9 +113,9 @@ def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Exten
         (folder / ADDED).write_text(_table(chosen, done.rows), encoding="utf-8")
         models.note(folder, "extend", [model.found], words=len(chosen))
     sizes = len(before.vocabulary), len(after.vocabulary)
-    found = {} if counts is None else {"before": fertility_of(counts, before), "after": fertility_of(counts, after)}
+    fertilities = {} if counts is None else {"before": fertility_of(counts, before), "after": fertility_of(counts, after)}
     others = Counter() if counts is None else cut_otherwise(counts, before, after)
-    return Extended(output, chosen, done.rows, sizes, found, others)
+    return Extended(output, chosen, done.rows, sizes, fertilities, others)
 
 
 def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> PublishedModel:
@@ -130,21 +130,21 @@ def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> Publishe
     return models.PublishedModel(models.opened(source.checkpoint), *files)
 
 
-def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
+def _tokenizer(model: PublishedModel, chosen: bool | None) -> WordPieceTokenizer:
     """Makes the model's tokenizer; checks that its parts fit each other."""
     from bert_tf.estimator import preflight, run_folder
     from bert_tf.extensions.vocabulary.new_rows import WORD_TABLE
 
-    place, path = model.found.folder, model.vocabulary_file
+    folder, path = model.found.folder, model.vocabulary_file
     if path is None:
-        raise CheckpointError(f"{place}: no vocabulary beside the weights; name it with --vocab_file")
+        raise CheckpointError(f"{folder}: no vocabulary beside the weights; name it with --vocab_file")
     if WORD_TABLE not in model.entries:
         raise CheckpointError(f"{model.found.place}: no {WORD_TABLE}; see checkpoint inspect")
     vocabulary, config = Vocabulary.from_file(path), model.config
-    lower_case: bool = model.record.get("do_lower_case", casing.find(vocabulary).lower_case) if given is None else given
+    lower_case: bool = model.record.get("do_lower_case", casing.find(vocabulary).lower_case) if chosen is None else chosen
     problems = preflight.check_model(config, vocabulary, max_seq_length=config.max_position_embeddings)
     problems += preflight.check_casing(vocabulary, lower_case=lower_case)
-    preflight.refuse(problems + run_folder.misfits_of_parts(place, config, vocabulary))
+    preflight.refuse(problems + run_folder.misfits_of_parts(folder, config, vocabulary))
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 

@@ -112,11 +112,11 @@ def count_words(patterns: Sequence[str], form: CorpusSettings, *, rules: Rules) 
     """
     corpus = form.corpus(documents.find(",".join(patterns)))
     parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
-    found = counting.count(parts, rules=rules)
-    if not found.words:
+    counts = counting.count(parts, rules=rules)
+    if not counts.words:
         raise DataError("the text has no words", ", ".join(corpus.files)[:200])
-    log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))
-    return found
+    log.info("%s, %d different, in %s", counted(counts.total, "word"), len(counts.words), counted(counts.texts, "sentence"))
+    return counts
 
 
 def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
@@ -128,14 +128,14 @@ def _workers(corpus: Corpus) -> int:
     return 1 if known else processes.cores()
 
 
-def fertility_lines(found: Mapping[str, Fertility]) -> Iterator[str]:
-    yield from table(_HEAD, [(name, *_cells(one)) for name, one in found.items()])
+def fertility_lines(fertilities: Mapping[str, Fertility]) -> Iterator[str]:
+    yield from table(_HEAD, [(name, *_cells(fertility)) for name, fertility in fertilities.items()])
 
 
-def _cells(found: Fertility) -> Sequence[str]:
-    shares = (f"{100 * share:.2f} %" for share in (found.cut_share, found.unknown_share))
-    counts = (f"{number:,}" for number in (found.words, found.pieces))
-    return *counts, f"{found.pieces_a_word:.4f}", *shares, f"{found.tokens_a_sentence:.2f}"
+def _cells(fertility: Fertility) -> Sequence[str]:
+    shares = (f"{100 * share:.2f} %" for share in (fertility.cut_share, fertility.unknown_share))
+    counts = (f"{number:,}" for number in (fertility.words, fertility.pieces))
+    return *counts, f"{fertility.pieces_a_word:.4f}", *shares, f"{fertility.tokens_a_sentence:.2f}"
 
 
 def shortened(words: Iterable[str], most: int = 20) -> str:
