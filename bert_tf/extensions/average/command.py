@@ -108,7 +108,7 @@ def _prefix(name: str) -> str:
     checkpoint = models.opened(name)
     if checkpoint.layout == HUGGINGFACE:
         raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
-    return checkpoint.place
+    return checkpoint.name
 
 
 def _last(folder: Path, count: int) -> list[str]:

@@ -107,8 +107,8 @@ def diff(settings: DiffSettings) -> Difference:
         else:
             moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
     return Difference(
-        a.place,
-        b.place,
+        a.name,
+        b.name,
         _parts(moved),
         tuple(sorted(moved, key=lambda variable: (variable.same, -variable.distance.relative, variable.name))),
         tuple(sorted(in_a.keys() - in_b.keys())),

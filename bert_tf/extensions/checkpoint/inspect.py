@@ -99,7 +99,7 @@ def inspect(settings: InspectSettings) -> Inspected:
 
     checkpoint = models.opened(settings.checkpoint)
     variables = tuple(_variable(checkpoint, name) for name in checkpoint.entries)
-    return Inspected(checkpoint.place, checkpoint.layout, tensors.step_of(checkpoint), checkpoint.digest, variables)
+    return Inspected(checkpoint.name, checkpoint.layout, tensors.step_of(checkpoint), checkpoint.digest, variables)
 
 
 def _variable(checkpoint: Tensors, name: str) -> Variable:

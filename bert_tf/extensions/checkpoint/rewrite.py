@@ -109,7 +109,7 @@ def _write(settings: Any, action: str, checkpoint: Tensors, names: Mapping[str, 
 
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         entries = {name: checkpoint.read(name) for name in names}
-        values.refuse_not_finite(checkpoint.place, entries)
+        values.refuse_not_finite(checkpoint.name, entries)
         models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=checkpoint.folder)
         models.note(folder, action, [checkpoint], **noted)
     return Written(Path(settings.output), names)
@@ -215,7 +215,7 @@ def convert(settings: ConvertSettings) -> Written:
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.extensions.checkpoint import models
 
-    models.write_model(folder, model.entries, beside=model.found.folder)
+    models.write_model(folder, model.entries, beside=model.checkpoint.folder)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}

@@ -215,11 +215,11 @@ class _Where:
     """Position of a reader in a file."""
 
     source: Source
-    place: str
+    location: str
     report: Report
 
     def report_at(self, more: str, error: RowError) -> None:
-        self.report(DataError(f"{self.place}{more}: {error}", self.source))
+        self.report(DataError(f"{self.location}{more}: {error}", self.source))
 
 
 def _articles(source: Source) -> Iterator[Any]:

@@ -65,7 +65,7 @@ class _Measured:
         return self.predictions.lengths
 
     @functools.cached_property
-    def found(self) -> Ints:
+    def predicted(self) -> Ints:
         """[W] predicted tags."""
         return self.decoded(constrained=self.constrained)
 
@@ -92,7 +92,7 @@ class _Measured:
     @functools.cached_property
     def accuracy(self) -> Ints:
         """[E, 2] correct words, and words."""
-        return np.stack([self.by_sentence(self.right == self.found), self.lengths], axis=1)
+        return np.stack([self.by_sentence(self.right == self.predicted), self.lengths], axis=1)
 
     def evaluation(
         self, sums: intervals.Sums, scores: Sequence[ClassScores], panels: Sequence[Panel], problem: str | None, **more: Any
@@ -131,7 +131,7 @@ def _macro_f1(sums: Floats) -> Floats:
 
 
 def _of_entities(measured: _Measured) -> Evaluation:
-    lengths, tags = measured.lengths, measured.names(measured.found)
+    lengths, tags = measured.lengths, measured.names(measured.predicted)
     there, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
     whole = _entity_sums(there, predicted, lengths)  # [E, 3]
     sums: intervals.Sums = {
@@ -154,7 +154,7 @@ def _of_entities(measured: _Measured) -> Evaluation:
 
 
 def _of_plain_tags(measured: _Measured) -> Evaluation:
-    right, predicted, size = measured.right, measured.found, len(measured.labels)
+    right, predicted, size = measured.right, measured.predicted, len(measured.labels)
     hits = np.where(right == predicted, right, -1)
     columns = [measured.by_sentence(of == tag) for of in (hits, right, predicted) for tag in range(size)]
     sums: intervals.Sums = {
@@ -295,7 +295,7 @@ def _by_length(lengths: Ints, unit: str, sums: Ints) -> Panel:
 
 
 def _confusions(measured: _Measured) -> Panel:
-    wrong = measured.right != measured.found
-    pairs = collections.Counter(zip(measured.names(measured.right[wrong]), measured.names(measured.found[wrong])))
+    wrong = measured.right != measured.predicted
+    pairs = collections.Counter(zip(measured.names(measured.right[wrong]), measured.names(measured.predicted[wrong])))
     rows: Rows = [[label, predicted, count] for (label, predicted), count in pairs.most_common(_CONFUSIONS)]
     return Panel("Most frequent confusions", ("label", "predicted", "words"), rows)

@@ -144,7 +144,7 @@ class _Files:
     reader: TagReader
     train_file: str | None
     dev_file: str | None
-    given: tuple[str, ...]  # tags; if empty, those of the training file
+    listed: tuple[str, ...]  # tags; if empty, those of the training file
 
     def family(self, constrained_decoding: bool) -> TagFamily:
         return TagFamily(self.labels, constrained_decoding)
@@ -159,8 +159,8 @@ class _Files:
         Includes those that occur only in the dev file: a rare part of speech there is not an error. Raises `DataError` for
         too few tags, `FlagError` without listed tags or a training file.
         """
-        if self.given:
-            return self.given
+        if self.listed:
+            return self.listed
         if not self.train_file:
             raise FlagError("--labels=O,B-X,I-X is required without a --train_file")
         counts = collections.Counter(tag for tags in self.reader.tags(self.train_file) for tag in tags)

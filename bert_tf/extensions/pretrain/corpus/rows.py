@@ -190,14 +190,14 @@ class _Source(NamedTuple):
 
     store: TokenStore
     used: Used
-    place: int
+    index: int
     draws: random.Random
 
     def other(self, tokens: int) -> tuple[int, int]:
         """A range of `tokens` from a random sentence, of another document if possible; shorter if that document ends."""
         for _ in range(_TRIES):
             index = _below(self.draws, len(self.used))
-            if index != self.place:
+            if index != self.index:
                 break
         first, end = self.store.document_starts[self.used[index] :][:2].tolist()
         sentence = first + _below(self.draws, end - first)
