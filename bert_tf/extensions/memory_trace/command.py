@@ -119,7 +119,7 @@ def _with_pictures(work: Callable[[Any], MemoryReport], settings: Any) -> Memory
 
 def report(settings: ReportSettings) -> MemoryReport:
     path = Path(settings.file)
-    trace = _read(trace_file.read, "report", path)
+    trace = _read(trace_file.read_trace, "report", path)
     summary = trace_report.make_report(trace, depth=settings.depth, largest=settings.top)
 
     def draw(folder: Path) -> Iterable[Path]:
@@ -134,7 +134,7 @@ def report(settings: ReportSettings) -> MemoryReport:
 
 def peak(settings: PeakSettings) -> MemoryReport:
     path, allocator = Path(settings.file), settings.allocator
-    step = _read(live_memory.read, "peak", path)
+    step = _read(live_memory.read_step, "peak", path)
     summary = peak_report.make_peak(step, allocator=allocator, largest=settings.top)
 
     def draw(folder: Path) -> Iterable[Path]:
@@ -149,7 +149,7 @@ def peak(settings: PeakSettings) -> MemoryReport:
 
 
 def diff(settings: DiffSettings) -> MemoryReport:
-    traces = [_read(trace_file.read, "report", Path(name)) for name in (settings.a, settings.b)]
+    traces = [_read(trace_file.read_trace, "report", Path(name)) for name in (settings.a, settings.b)]
     first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
     difference = trace_report.compare(first, second, largest=settings.top)
     return MemoryReport(difference, trace_report.describe_difference(difference, (settings.a, settings.b)), difference)

@@ -155,7 +155,7 @@ class Step(NamedTuple):
 
 
 def write(path: str | os.PathLike[str], step: Step) -> None:
-    """Writes a file for `read`; OutputError if it cannot be written."""
+    """Writes a file for `read_step`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for line in _lines(step)))
 
 
@@ -181,7 +181,7 @@ def _row(*cells: object) -> str:
     return "\t".join(map(str, cells))
 
 
-def read(path: str | os.PathLike[str]) -> Step:
+def read_step(path: str | os.PathLike[str]) -> Step:
     """Reads a file; DataError if it is missing, of another kind or damaged."""
     try:
         lines = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")

@@ -37,7 +37,7 @@ def _of_run(run: Run) -> dict[str, Any] | None:
 
 def live(folder: Path) -> dict[str, Any] | None:
     """Live memory of the last traced step; None if there is no readable trace."""
-    newest = _newest(folder, LIVE, lambda path: peak_report.make_peak(live_memory.read(path), intervals=_INTERVALS))
+    newest = _newest(folder, LIVE, lambda path: peak_report.make_peak(live_memory.read_step(path), intervals=_INTERVALS))
     if newest is None or newest[1].moment.live <= 0:
         return None
     step, peak = newest
@@ -79,7 +79,7 @@ def _agreement(counted: int, difference: float | None) -> str:
 
 def put_out(folder: Path) -> dict[str, Any] | None:
     """Outputs of the last traced step; None if there is no readable trace."""
-    newest = _newest(folder, TRACE, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
+    newest = _newest(folder, TRACE, lambda path: trace_report.make_report(trace_file.read_trace(path), intervals=_INTERVALS))
     if newest is None or not newest[1].outputs:
         return None
     step, report = newest

@@ -60,7 +60,7 @@ class Trace(NamedTuple):
         return ((name, output) for name, outputs in self.nodes for output in outputs)
 
 
-def read(path: str | os.PathLike[str]) -> Trace:
+def read_trace(path: str | os.PathLike[str]) -> Trace:
     """Reads a file, collecting unusable lines in `skipped`; DataError if it is missing or not a trace."""
     try:
         text = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace")
@@ -148,7 +148,7 @@ class _Reader:
 
 
 def write(path: str | os.PathLike[str], trace: Trace) -> None:
-    """Writes a file for `read`; OutputError if it cannot be written."""
+    """Writes a file for `read_trace`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(*node)))
 
 
