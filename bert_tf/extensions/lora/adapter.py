@@ -29,7 +29,7 @@ class Adapter:
     layers: tuple[int, ...] = ()  # of the parent that the model has, if not all
     parent_name: str = ""  # by which it was named, for other software
 
-    def of(self, scope: str) -> float:
+    def scaling_of(self, scope: str) -> float:
         return self.scalings.get(scope, self.scaling)
 
     def write(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ _FIELDS: Mapping[str, Any] = {
 }
 
 
-def read(folder: str | os.PathLike[str]) -> Adapter:
+def read_adapter(folder: str | os.PathLike[str]) -> Adapter:
     """Raises CheckpointError if there is no such file in a folder, or a damaged one."""
     path = Path(folder) / ADAPTER
     try:

@@ -41,7 +41,7 @@ class Composed(CheckpointReader):
         """Raises CheckpointError if the parent is missing, has changed, or does not have the other weights."""
         self.prefix, self._updates = updates.prefix, updates
         folder = Path(self.prefix).parent
-        self._adapter = adapter.read(folder)
+        self._adapter = adapter.read_adapter(folder)
         self._parent = self._adapter.opened(self.prefix)
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
@@ -74,7 +74,7 @@ class Composed(CheckpointReader):
         if scope not in self._matrices or not name.endswith("/kernel"):
             return value
         down, up = (self._updates[f"{scope}/{part}"].astype(np.float32) for part in (DOWN, UP))
-        return value.astype(np.float32) + product(down, up * np.float32(self._adapter.of(scope)))
+        return value.astype(np.float32) + product(down, up * np.float32(self._adapter.scaling_of(scope)))
 
 
 def _is_update(name: str) -> bool:

@@ -62,12 +62,12 @@ def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, s
 def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, target: Path) -> None:
     beside = Path(parent_record.parent).parent
     config = BertConfig.from_json_file(beside / run_layout.CONFIG)
-    read = peft_format.read(folder, values, config)
+    peft = peft_format.read_peft(folder, values, config)
     vocabulary = library.read(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
-        write_checkpoint(temporary / CHECKPOINT_NAME, read.entries)
-        Adapter(parent_record.parent, parent_record.parent_sha256, 1.0, dict(read.scalings)).write(temporary)
+        write_checkpoint(temporary / CHECKPOINT_NAME, peft.entries)
+        Adapter(parent_record.parent, parent_record.parent_sha256, 1.0, dict(peft.scalings)).write(temporary)
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
