@@ -78,7 +78,7 @@ def _read(folder: Path) -> Record:
         raise DataError(f"{why}; name the --output_dir of a run", folder)
     if files.missing(path) == files.NO_FILE:
         raise DataError(f"no {OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
-    return operations_file.read(path)
+    return operations_file.read_record(path)
 
 
 def _print(call: Call) -> None:

@@ -44,7 +44,7 @@ def operations(folder: Path) -> dict[str, Any] | None:
     if not (folder / OPERATIONS).is_file():
         return None
     try:
-        record = operations_file.read(folder / OPERATIONS)
+        record = operations_file.read_record(folder / OPERATIONS)
         rows = time_tables.op_table(record)
         model = time_tables.model_table(record, rows)
         scopes = [row for row in time_tables.group_table(rows, _DEPTH) if row.share >= _SMALLEST_SHARE]
