@@ -21,7 +21,7 @@ _ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
 
-def read(path: str, action: str) -> dict[str, str]:
+def read_labels(path: str, action: str) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
     In a table with the columns split and action, only lines with train and `action` count.
@@ -62,7 +62,7 @@ def read(path: str, action: str) -> dict[str, str]:
 def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     known = {example.guid for example in examples}
-    out, labels = read(exclude, EXCLUDE) if exclude else {}, read(relabel, RELABEL) if relabel else {}
+    out, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
     for path, by_id in ((exclude, out), (relabel, labels)):
         unknown = [guid for guid in by_id if guid not in known]
         if unknown:
