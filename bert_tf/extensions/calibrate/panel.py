@@ -19,11 +19,11 @@ _Points = Sequence[Sequence[float]]
 
 
 def of_runs(runs: Sequence[Run]) -> Panel | None:
-    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, of)
+    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, contents_of)
     return Panel("calibration", "Calibration", html) if html else None
 
 
-def of(run: Run) -> dict[str, Any] | None:
+def contents_of(run: Run) -> dict[str, Any] | None:
     """Table and charts of the rule that the run's best or newest checkpoint has; None without one, or if it is damaged."""
     for folder in (run.folder / BEST, run.folder):
         content = read_object(folder / DECISION)
