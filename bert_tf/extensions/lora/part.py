@@ -82,4 +82,6 @@ class LowRankUpdates(Part):
         del step
         prefix = kept.best_or_newest(run.output_dir)
         if prefix is not None:
-            peft_format.write(run.output_dir, CheckpointReader(prefix), adapter.read_adapter(run.output_dir), run.config, run.family)
+            peft_format.write(
+                run.output_dir, CheckpointReader(prefix), adapter.read_adapter(run.output_dir), run.config, run.family
+            )

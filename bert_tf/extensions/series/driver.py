@@ -119,7 +119,7 @@ def on_slots(runs: Sequence[Run], folder: Path, kind: Callable[..., R], slots: S
     try:
         outcomes = leader.Leader(planned, folder, slots, keep=write_table).lead()
     except KeyboardInterrupt:
-        return Trained(finished(of_sweep.read(folder, run.name) for run in runs), signal.SIGINT)
+        return Trained(finished(of_sweep.read_result(folder, run.name) for run in runs), signal.SIGINT)
     errors = [f"{result.name}: {result.error}" for result in outcomes if result.error]
     if errors:
         raise TrainingError(errors[0] if len(errors) == 1 else f"{len(errors)} of {len(outcomes)} runs failed; {errors[0]}")

@@ -103,7 +103,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
     if (folder / run_layout.RECORD).exists():
         raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
-    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
+    file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
     if settings.launch == SLURM:
         slurm_launch.refuse_unwritable(folder.absolute())
@@ -175,7 +175,7 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     """Prints how long the grid takes; nothing is trained or written."""
     from bert_tf.extensions.sweep import plan, schedule
 
-    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
+    file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli)
     _check(settings)
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
     from bert_tf.extensions.sweep import leader, table  # the first imports TensorFlow

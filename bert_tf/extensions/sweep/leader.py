@@ -143,7 +143,7 @@ class Leader:
             self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
         new = [name for name in unread if name in self._runs]
         for name in new:
-            result = table.read(self._folder, name)
+            result = table.read_result(self._folder, name)
             if result is not None:
                 self._results[name] = result
                 self._waiting.pop(name, None)
@@ -217,7 +217,7 @@ class Leader:
                 continue
             del self._started[started.run.name]
             run, status = started.run, started.process.exitcode
-            if status in (table.DONE, table.FAILED) and table.read(self._folder, run.name) is not None:
+            if status in (table.DONE, table.FAILED) and table.read_result(self._folder, run.name) is not None:
                 if status == table.DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue

@@ -98,7 +98,7 @@ class _Data(NamedTuple):
 Known = dict[str, _Data]  # by task and settings of its data
 
 
-def read(path: str | os.PathLike[str]) -> SweepFile:
+def read_sweep_file(path: str | os.PathLike[str]) -> SweepFile:
     """Reads a sweep file, YAML or JSON; DataError names what is wrong."""
     try:
         content = documents.parse_yaml(files.read_text(Path(path)))

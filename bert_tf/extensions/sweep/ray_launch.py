@@ -57,7 +57,7 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
             f"{len(finished)} runs have a result, no leader has all; the same command continues; {folder / LEADERS} has logs"
         )
         raise LostPeerError(f"--launch=ray: {problem}")
-    results = [result for result in (table.read(folder, name) for name in finished) if result]
+    results = [result for result in (table.read_result(folder, name) for name in finished) if result]
     return results if names else sorted(results, key=lambda result: (tasks.index(result.task), len(result.name), result.name))
 
 

@@ -102,7 +102,7 @@ def write(folder: Path, result: Result) -> None:
     atomic.write_text(path, documents.to_json(dataclasses.asdict(result), indent=1) + "\n")
 
 
-def read(folder: Path, name: str) -> Result | None:
+def read_result(folder: Path, name: str) -> Result | None:
     """Returns the result of a run; None while there is none, also if its file is damaged or another run's."""
     content = read_object(folder / RESULTS / f"{name}{_ENDING}")
     if content is None or content.keys() != _OF_RESULT.keys() or content["name"] != name:
@@ -113,7 +113,7 @@ def read(folder: Path, name: str) -> Result | None:
 def drop_damaged(folder: Path) -> None:
     """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
     for name in finished(folder):
-        if read(folder, name) is None:
+        if read_result(folder, name) is None:
             path = folder / RESULTS / f"{name}{_ENDING}"
             log.warning("%s: damaged; its run is taken up again", path)
             path.unlink(missing_ok=True)
@@ -127,21 +127,23 @@ def finished(folder: Path) -> list[str]:
 
 
 def is_done(folder: Path, name: str) -> bool:
-    earlier = read(folder, name)
+    earlier = read_result(folder, name)
     return earlier is not None and earlier.error is None
 
 
 def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
     """Deletes results, or only those of failed runs: a new command trains or tries these again."""
     for run in runs:
-        earlier = read(folder, run.name) if failures else None
+        earlier = read_result(folder, run.name) if failures else None
         if not failures or (earlier is not None and earlier.error is not None):
             (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
 
 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
     """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
-    measured = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
+    measured = [
+        (run.cost, of.seconds) for run in runs if (of := read_result(folder, run.name)) and not of.error and of.seconds > 0
+    ]
     return sum(cost for cost, _ in measured) / sum(seconds for _, seconds in measured) if measured else None
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.extensions.sweep.importance import importance
 from bert_tf.extensions.sweep.trial_axes import Axis, axis
-from bert_tf.extensions.sweep.trials import DONE, FAILED, PRUNED, Combination, Trials, read, text
+from bert_tf.extensions.sweep.trials import DONE, FAILED, PRUNED, Combination, Trials, read_trials, text
 from bert_tf.report import wording
 from bert_tf.report.charts import SIZE, Spec, following, sheet, short, told
 from bert_tf.report.outcome import Scale
@@ -46,7 +46,7 @@ def sections(folder: Path, *, named: bool) -> list[dict[str, Any]]:
             "charts": charts,
             "importance": importance(trials) if _several(trials) else None,
         }
-        for trials in read(folder)
+        for trials in read_trials(folder)
         if len(trials.every) > 1
         for charts in (_charts(trials),)
     ]

@@ -123,7 +123,7 @@ def folders(runs: Sequence[Run]) -> list[Path]:
     return [path for path in dict.fromkeys(run.series for run in runs) if path is not None and (path / TABLE).is_file()]
 
 
-def read(folder: Path) -> list[Trials]:
+def read_trials(folder: Path) -> list[Trials]:
     """Runs by task; damaged files are skipped."""
     trials = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
     trials.sort(key=lambda trial: (trial.task, trial.number or 0, trial.name))

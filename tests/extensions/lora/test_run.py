@@ -303,7 +303,10 @@ def test_another_run_starts_from_one_with_updates(own, trained, tmp_path):
     found = run(own, tmp_path / "out", init_checkpoint=str(trained), lora_targets="output")
     scope = "bert/encoder/layer_0/output/dense"
     change = found[f"{scope}/{DOWN}"] @ found[f"{scope}/{UP}"]
-    reader, parent = model_reader(tmp_path / "out" / "model.ckpt-3"), model_reader(adapter.read_adapter(tmp_path / "out").parent)
+    reader, parent = (
+        model_reader(tmp_path / "out" / "model.ckpt-3"),
+        model_reader(adapter.read_adapter(tmp_path / "out").parent),
+    )
     np.testing.assert_allclose(reader[f"{scope}/kernel"], parent[f"{scope}/kernel"] + change, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(reader[f"{SCOPES[0]}/kernel"], parent[f"{SCOPES[0]}/kernel"])
 
