@@ -85,7 +85,7 @@ def average(settings: AverageSettings) -> list[str]:
     shares = _shares(settings.weights, len(checkpoints))
     _refuse_other_meanings(checkpoints)
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
-        models.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        models.write_model(folder, mean.mean_weights(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
         models.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
     log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings.output)
     return checkpoints

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 Entries = dict[str, Array]
 
 
-def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
+def mean_weights(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
     """Returns the mean weights, float32 by name, and the last checkpoint's step; one entry at a time is in memory.
 
     Training state is dropped; without shares all checkpoints count the same. Raises CheckpointError if the weights of

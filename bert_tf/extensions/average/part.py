@@ -45,7 +45,7 @@ def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
     """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
     folder = atomic.make_folder(output_dir / run_layout.AVERAGE, follows=False)
     name = folder / run_layout.of_step(run_layout.CHECKPOINTS, step)
-    entries = mean.of(checkpoints)
+    entries = mean.mean_weights(checkpoints)
     with atomic.readable_errors(folder):
         write_checkpoint(name, entries)
     kept.keep_alone(name, output_dir)
