@@ -173,7 +173,9 @@ _EXPECTED = "a passage is one JSON object, a table is called .csv, .tsv or .json
 _DOCUMENTS = (".txt", ".json")  # files of a folder, of passages
 
 
-def read(settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[ChoiceExample]:
+def read_choices(
+    settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report
+) -> Iterator[ChoiceExample]:
     """Reads a file of questions, or a folder of passages; questions without a label are read too."""
     path = Path(source)
     label = None if split == TEST else settings.label_column
