@@ -63,7 +63,7 @@ def _digest(value: object) -> str:
     return hashlib.sha256(documents.to_json(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read(run: Run) -> Contents:
+def read_contents(run: Run) -> Contents:
     series = [*_series("train", run.metrics), *_series("eval", run.evaluations)]
     last = max((point.step for point in series), default=0)
     results = [

@@ -56,7 +56,7 @@ class Replay:
         run = run_files.read([self.folder])[0]
         if contents.settings_digest(run) != self._state.settings:
             raise ReplacedError(f"{self.folder}: holds another run by now")
-        return self.guarded(lambda: self._send(contents.read(run), status))
+        return self.guarded(lambda: self._send(contents.read_contents(run), status))
 
     def guarded(self, request: Callable[[], T]) -> T:
         """Calls a function that uses the tracker; OutputError if it fails."""
