@@ -139,7 +139,7 @@ class Distillation(Part):
         fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
         folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
         with contextlib.closing(_Outputs(run, teacher, folder, fields)) as outputs:
-            arrays = outputs.of(columns)
+            arrays = outputs.arrays_of(columns)
             if not (run.output_dir / FILE).exists():
                 outputs.evaluate()
         for field in fields:
@@ -198,7 +198,7 @@ class _Outputs:
         )
         return self._forward.outputs(columns, batching=batching)
 
-    def of(self, columns: Features) -> dict[str, Array]:
+    def arrays_of(self, columns: Features) -> dict[str, Array]:
         """Maps the outputs for all rows, after computing missing ones."""
         with readable_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
