@@ -105,7 +105,7 @@ def inspect(settings: InspectSettings) -> Inspected:
 def _variable(checkpoint: Tensors, name: str) -> Variable:
     shape, dtype = checkpoint.entries[name]
     size = checkpoint.entries[name].bytes
-    return Variable(name, group_of(name), shape, dtype, size, statistics.of(checkpoint.read(name)) if size else None)
+    return Variable(name, group_of(name), shape, dtype, size, statistics.summary_of(checkpoint.read(name)) if size else None)
 
 
 def _group(name: str, variables: Sequence[Variable]) -> Group:

@@ -28,7 +28,7 @@ class Statistics:
         return math.sqrt(self.squares)
 
 
-def of(array: Array) -> Statistics:
+def summary_of(array: Array) -> Statistics:
     squares, lowest, highest, nan, infinite = 0.0, math.inf, -math.inf, 0, 0
     for block in _blocks(array):
         finite = block[np.isfinite(block)]
