@@ -79,7 +79,7 @@ class _Chunk(NamedTuple):
 def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Computes], arguments: Sequence[str]) -> list[str]:
     """Runs a pipeline and returns the shards; `make` is pickled and loads the model once per worker process."""
     options = _options(arguments)
-    branches = [_Branch(request, storage.inputs(request.input), shards.of(request.output)) for request in transfers]
+    branches = [_Branch(request, storage.inputs(request.input), shards.shards_of(request.output)) for request in transfers]
     for branch in branches:
         shards.refuse_existing(branch.shards)
         shards.refuse_existing(branch.shards.left_out)
@@ -107,7 +107,7 @@ def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequen
 
 def _options(arguments: Sequence[str]) -> PipelineOptions:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # it logs the traceback of an error several times
-    options = beam_options.read(arguments)
+    options = beam_options.pipeline_options(arguments)
     beam_options.refuse_unreachable(options)
     FileSystems.set_options(options)
     return options

@@ -78,7 +78,7 @@ def gathering_place(output_dir: str, by: Beam) -> str:
     """Returns a folder that workers can write to; FlagError if there is none because workers run elsewhere."""
     from bert_tf.extensions.cluster import beam_options  # imports Beam
 
-    options = beam_options.read(by.arguments)
+    options = beam_options.pipeline_options(by.arguments)
     folder = options.get_all_options().get("temp_location")
     if folder is None and not beam_options.computes_here(options):
         raise FlagError("--beam: add --temp_location=FOLDER after --, where workers write their results")

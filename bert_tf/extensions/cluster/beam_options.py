@@ -19,7 +19,7 @@ _PATIENCE_S = 10.0
 _HERE = "DirectRunner"  # suffix of runners that compute locally; also the default
 
 
-def read(arguments: Sequence[str]) -> PipelineOptions:
+def pipeline_options(arguments: Sequence[str]) -> PipelineOptions:
     usage = io.StringIO()
     try:
         with contextlib.redirect_stderr(usage):  # its parser prints its usage and ends the process
@@ -57,7 +57,7 @@ def computes_here(options: PipelineOptions) -> bool:
 
 def threads(arguments: Sequence[str]) -> int | None:
     """Returns the compute threads of each worker process, None if the runner chooses the number of processes."""
-    options = read(arguments)
+    options = pipeline_options(arguments)
     direct = options.view_as(DirectOptions)
     if not computes_here(options) or direct.direct_running_mode != "multi_processing":
         return None

@@ -54,7 +54,7 @@ class ShardForm:
     header: bytes = b""  # bytes before the first part
 
 
-def of(output: str) -> Shards:
+def shards_of(output: str) -> Shards:
     """Returns the shard names of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz.
 
     FlagError if the name would be read as a pattern: Beam finds the files to rename at the end by pattern.
