@@ -286,7 +286,9 @@ def _there(paths: tuple[str, ...], key: str) -> Written | None:
         sizes = {os.path.basename(path): os.path.getsize(path) for path in paths}
         if manifest["key"] == key and manifest["bytes"] == sizes:
             documents_, sentences, pieces = (manifest[name] for name in _COUNTS)
-            return Written(paths, documents_, sentences, pieces, Tally.read(manifest["tally"]), manifest["settings"]["nsp"])
+            return Written(
+                paths, documents_, sentences, pieces, Tally.from_values(manifest["tally"]), manifest["settings"]["nsp"]
+            )
     except (OSError, documents.DocumentError, LookupError, TypeError):  # missing, or of another kind
         return None
     return None

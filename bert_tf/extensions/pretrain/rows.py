@@ -140,7 +140,7 @@ class ShardRows(Source):
     def __init__(self, records: Records, vocabulary: Vocabulary, *, digest: str) -> None:
         self._records = records
         self.vocabulary, self.longest, self.digest = vocabulary, records.seq_length, digest
-        self.pairs = bool(records.read(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
+        self.pairs = bool(records.read_rows(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
 
     @property
     def units(self) -> int:
@@ -152,7 +152,7 @@ class ShardRows(Source):
         return np.full(self.units, self.longest, np.int32)
 
     def plain(self, numbers: Numbers) -> Batch:
-        read = self._records.read(numbers)
+        read = self._records.read_rows(numbers)
         ids = read.input_ids.copy()
         places = np.arange(read.positions.shape[1]) < read.slots[:, None]
         rows = np.repeat(np.arange(len(numbers)), read.slots)
@@ -160,14 +160,14 @@ class ShardRows(Source):
         return Batch(ids, read.input_mask, read.segment_ids)
 
     def labels(self, numbers: Numbers) -> IntArray:
-        return self._records.read(numbers).next_sentence_labels
+        return self._records.read_rows(numbers).next_sentence_labels
 
     def documents(self, numbers: Numbers) -> Numbers:
         return numbers
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         del epochs
-        return Drawn(_features(self._records.read(units)), np.arange(len(units)))
+        return Drawn(_features(self._records.read_rows(units)), np.arange(len(units)))
 
 
 def _features(read: Read) -> Features:

@@ -104,7 +104,7 @@ class Records:
         for path in paths:
             _check_fingerprint(path, vocabulary)
         made = cls(tuple(paths), _index(paths, Path(folder)), vocabulary)
-        made.read(np.zeros(1, np.int64))
+        made.read_rows(np.zeros(1, np.int64))
         return made
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Records:
         """S, mask places of all rows."""
         return len(self._features(0)["masked_lm_ids"].int64_list.value)
 
-    def read(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
+    def read_rows(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
         """Reads rows `numbers` [B] in any order."""
         rows = [self._row(int(number)) for number in numbers]
         ids, mask, segments, positions, true_ids, weights, labels = (np.array(column, np.int32) for column in zip(*rows))

@@ -71,7 +71,7 @@ class Tally:
     lengths: tuple[int, ...]  # [T + 1] rows by number of tokens
 
     @classmethod
-    def of(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
+    def of_batch(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
         """Counts a batch [B, T]; `random_next` is [B]."""
         lengths = batch.input_mask.sum(axis=1)
         real = np.arange(masked.positions.shape[1]) < masked.slots[:, None]
@@ -97,7 +97,7 @@ class Tally:
         return cls(**{name: sum(values) for name, values in columns.items()}, lengths=lengths)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Tally:
+    def from_values(cls, values: Mapping[str, Any]) -> Tally:
         """Inverse of `dataclasses.asdict`, after JSON."""
         return cls(**{**values, "lengths": tuple(values["lengths"])})
 
@@ -153,7 +153,7 @@ class ShardPlan:
         examples = serialized(batch, masked, labels, max_predictions=self.masking.max_predictions_per_seq)
         file.writelines(map(framed, examples))
         self.rows.release()
-        return Tally.of(batch, masked, labels, vocabulary)
+        return Tally.of_batch(batch, masked, labels, vocabulary)
 
     def _note(self, shard: int) -> Path:
         return self.done / f"{shard}.json"
@@ -162,7 +162,7 @@ class ShardPlan:
         """The tally of a complete shard, else None."""
         try:
             note = documents.read_json(self._note(shard))
-            return Tally.read(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
+            return Tally.from_values(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
         except (OSError, documents.DocumentError):
             return None
 
