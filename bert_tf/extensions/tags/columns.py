@@ -198,7 +198,7 @@ class TagReader:
     settings: TagSettings
     form: str | None  # JSONL or PARQUET; None: by file name, default column file
 
-    def read(
+    def read_examples(
         self, source: text_lines.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
     ) -> Iterator[TagExample]:
         """Yields sentences, without tags for test; one with an unusable row is reported and skipped."""

@@ -134,7 +134,7 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
         raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
     files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, known_labels)
     family = functools.partial(files.family, settings.constrained_decoding)
-    return FileTask(name, family, files.read, custom, _PATTERNS if name == CONLL2003 else {})
+    return FileTask(name, family, files.read_examples, custom, _PATTERNS if name == CONLL2003 else {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,8 +149,8 @@ class _Files:
     def family(self, constrained_decoding: bool) -> TagFamily:
         return TagFamily(self.labels, constrained_decoding)
 
-    def read(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-        return self.reader.read(source, split, report, lambda: self.labels)
+    def read_examples(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+        return self.reader.read_examples(source, split, report, lambda: self.labels)
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
