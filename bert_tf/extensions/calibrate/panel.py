@@ -32,7 +32,8 @@ def contents_of(run: Run) -> dict[str, Any] | None:
             return {
                 "rows": rows,
                 "chance": content.get("ece_by_chance"),
-                **_examples(content),
+                "fitted": mapping(content, "fitted_on").get("examples"),
+                "reported": content.get("reported_on"),
                 **_charts(content),
             }
     return None
@@ -42,10 +43,6 @@ def _measures(content: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     before, after = mapping(content, "before"), mapping(content, "after")
     pairs = ((title, before.get(name), after.get(name)) for name, title in _MEASURES.items())
     return [(title, old, new) for title, old, new in pairs if is_number(old) and is_number(new)]
-
-
-def _examples(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fitted": mapping(content, "fitted_on").get("examples"), "reported": content.get("reported_on")}
 
 
 def _charts(content: Mapping[str, Any]) -> dict[str, Spec | None]:
