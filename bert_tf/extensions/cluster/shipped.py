@@ -47,21 +47,17 @@ def pack(model: Trained, folder: Path) -> Path:
 
 def _packed(files_of_model: Path, folder: Path) -> Path:
     packed = folder / "whole.tar"
-    _pack(files_of_model, packed)
+    with tarfile.open(packed, "w") as archive:
+        for path in sorted(files_of_model.iterdir()):
+            member = tarfile.TarInfo(path.name)
+            member.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(member, file)
     return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
 
 
 def _write_text(folder: str, name: str, text: str) -> None:
     Path(folder, name).write_text(text, encoding="utf-8")
-
-
-def _pack(folder: Path, target: Path) -> None:
-    with tarfile.open(target, "w") as archive:
-        for path in sorted(folder.iterdir()):
-            member = tarfile.TarInfo(path.name)
-            member.size = path.stat().st_size
-            with path.open("rb") as file:
-                archive.addfile(member, file)
 
 
 def unpacked(path: str) -> str:

@@ -151,11 +151,8 @@ def _copied(stored: Iterable[Stored]) -> Path:
     def copy(folder: Path) -> None:
         log.info("%s: copying to this machine", sources[0].path)
         for source in sources:
-            _copy(source.path, folder / paths.divided(source.path)[1])
+            target = folder / paths.divided(source.path)[1]
+            with readable_errors(source.path), open_file(source.path) as stream, target.open("wb") as file:
+                shutil.copyfileobj(stream, file, 1 << 20)
 
     return shipped.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
-
-
-def _copy(source: str, target: Path) -> None:
-    with readable_errors(source), open_file(source) as stream, target.open("wb") as file:
-        shutil.copyfileobj(stream, file, 1 << 20)

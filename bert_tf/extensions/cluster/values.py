@@ -55,10 +55,8 @@ class Predictions:
         examples = family.from_rows(rows, TEST, labelled=False)
         if len(examples) != len(rows):
             raise DataError("a row holds several questions; explode it into rows of one", TEST)
-        return [self._struct(prediction) for prediction in family.listed(self._predictor.predictions(examples), examples)]
-
-    def _struct(self, prediction: Any) -> dict[str, Any]:
-        return {name: _plain(getattr(prediction, name)) for name in _fields(self._predictor.family.kind)}
+        predictions = family.listed(self._predictor.predictions(examples), examples)
+        return [{name: _plain(getattr(prediction, name)) for name in _fields(family.kind)} for prediction in predictions]
 
 
 class Parts:
