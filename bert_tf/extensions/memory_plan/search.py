@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import BertConfig
 from bert_tf.extensions.memory_plan import levers
 from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.activations import FLOAT
@@ -117,7 +116,11 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
         return functools.reduce(lambda step, level: level[1](step), _chosen(kinds, places), asked)
 
     def can_fit(places: Sequence[int]) -> bool:
-        return _can_fit(changed(places), memory)
+        """Whether the step fits with everything else done: recomputed, in one or the most micro-batches."""
+        step = changed(places)
+        least = step.having(recompute=True, **dict.fromkeys(_LAYOUT, True))
+        most = max(1, step.batch_size // step.options.replicas)
+        return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
 
     share = fitting.first(0, _SHARES, lambda share: can_fit(at(share)))
     if share is None:
@@ -135,13 +138,6 @@ def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Seque
 
 def _chosen(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
     return [levels[index] for levels, index in zip(kinds, places)]
-
-
-def _can_fit(step: Step, memory: int) -> bool:
-    """Whether a step fits with everything else done: recomputed, in one or the most micro-batches."""
-    least = step.having(recompute=True, **dict.fromkeys(_LAYOUT, True))
-    most = max(1, step.batch_size // step.options.replicas)
-    return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
 
 
 def _changes(asked: Step) -> dict[str, _Levels]:
@@ -212,9 +208,7 @@ def _multiplications(step: Step) -> float:
     for number in range(last + 1):
         again = step.options.recompute and lowest <= number < last
         passes += 1 + (number >= lowest) + (number not in frozen) + again
-    return passes * _of_layer(step.config, step.tokens) * (1.0 + _PER_PART * (step.options.micro_batches - 1))
-
-
-def _of_layer(config: BertConfig, tokens: int) -> int:
-    dense = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
-    return tokens * (dense + 2 * tokens * config.hidden_size)
+    hidden, tokens = step.config.hidden_size, step.tokens
+    dense = 4 * hidden**2 + 2 * hidden * step.config.intermediate_size
+    of_layer = tokens * (dense + 2 * tokens * hidden)
+    return passes * of_layer * (1.0 + _PER_PART * (step.options.micro_batches - 1))
