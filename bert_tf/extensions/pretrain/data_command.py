@@ -139,7 +139,8 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
     atomic.make_folder(Path(names[0]).parent)
     warn_of_lines(corpus)
     with lock.writing_file(names[0]):
-        key = _key(config, corpus, tokenizer, names)
+        identity = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(names)]
+        key = hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
         written = _there(names, key) if corpus.can_be_read_again else None
         if written is not None:
             log.info("%s: already made from the same text and settings", names[0])
@@ -258,11 +259,6 @@ def _warn_of_few_masks(masks: MaskSettings) -> None:
             "--max_predictions_per_seq=%d is less than --masked_lm_prob=%g of %d tokens: fewer are masked; %d is enough",
             *(masks.max_predictions_per_seq, masks.masked_lm_prob, masks.max_seq_length, math.ceil(wanted)),
         )
-
-
-def _key(config: PretrainingDataSettings, corpus: Corpus, tokenizer: WordPieceTokenizer, paths: Sequence[str]) -> str:
-    identity = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(paths)]
-    return hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
 
 
 def _write_manifest(written: Written, key: str, config: PretrainingDataSettings, tokenizer: WordPieceTokenizer) -> None:

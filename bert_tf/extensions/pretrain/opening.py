@@ -72,7 +72,9 @@ class SplitFiles(Unopened):
         """Returns rows of all documents (`whole`), of the training documents, or of the held-out ones."""
         settings = self.settings
         folder = Path(settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
-        corpus, workers = settings.corpus(paths), _workers(paths)
+        corpus = settings.corpus(paths)
+        size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+        workers = 1 if size < _SMALL else None  # all cores
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
@@ -143,12 +145,6 @@ class _Limit:
     length: int
     max_predictions: int
     prefix: str  # of the names of their flags
-
-
-def _workers(paths: tuple[str, ...]) -> int | None:
-    """Returns the number of processes that make rows: 1 for small files, None (all cores) for others."""
-    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
-    return 1 if size < _SMALL else None
 
 
 def _refuse_pipes(paths: tuple[str, ...]) -> None:

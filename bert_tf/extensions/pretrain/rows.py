@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from bert_tf.extensions.pretrain.corpus.masking import Masked, Masking
-from bert_tf.extensions.pretrain.corpus.records import Read, Records
+from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.extensions.pretrain.corpus.rows import Batch, Rows
 from bert_tf.features.columns import Array, Drawn, Features, IntArray, Numbers
 from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, Field
@@ -167,12 +167,10 @@ class ShardRows(Source):
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         del epochs
-        return Drawn(_features(self._records.read_rows(units)), np.arange(len(units)))
-
-
-def _features(read: Read) -> Features:
-    batch = Batch(read.input_ids, read.input_mask, read.segment_ids)
-    return features_of(batch, Masked(read.input_ids, read.slots, read.positions, read.ids), read.next_sentence_labels)
+        read = self._records.read_rows(units)
+        batch = Batch(read.input_ids, read.input_mask, read.segment_ids)
+        masked = Masked(read.input_ids, read.slots, read.positions, read.ids)
+        return Drawn(features_of(batch, masked, read.next_sentence_labels), np.arange(len(units)))
 
 
 class StoredRows(Source):
