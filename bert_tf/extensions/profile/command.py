@@ -10,7 +10,6 @@ from typing import Any
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.profile import OPERATIONS, operations_file, time_tables, time_text
-from bert_tf.extensions.profile.operations_file import Record
 from bert_tf.io import documents, files
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
@@ -63,22 +62,18 @@ def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
 
 def tables(settings: ProfileSettings) -> Tables:
     """Reads a run's record; all operations, whatever `top` is."""
-    record, peak = _read(Path(settings.folder)), settings.matmul_peak_gflops
+    folder, peak = Path(settings.folder), settings.matmul_peak_gflops
+    why = files.missing_folder(folder)
+    if why:
+        raise DataError(f"{why}; name the --output_dir of a run", folder)
+    if files.missing(folder / OPERATIONS) == files.NO_FILE:
+        raise DataError(f"no {OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
+    record = operations_file.read_record(folder / OPERATIONS)
     if peak is not None:
         dtypes = {operation.dtype for operation in record.operations if operation.products}
         record = dataclasses.replace(record, matmul_peak_gflops=dict.fromkeys(sorted(dtypes), peak))
     ops = time_tables.op_table(record)
     return Tables(time_tables.model_table(record, ops), time_tables.group_table(ops, settings.depth), ops)
-
-
-def _read(folder: Path) -> Record:
-    path = folder / OPERATIONS
-    why = files.missing_folder(folder)
-    if why:
-        raise DataError(f"{why}; name the --output_dir of a run", folder)
-    if files.missing(path) == files.NO_FILE:
-        raise DataError(f"no {OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
-    return operations_file.read_record(path)
 
 
 def _print(call: Call) -> None:
