@@ -85,7 +85,10 @@ def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None 
 
 
 def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
-    _check(config, environment)
+    if not (config.actions.do_train and config.actions.do_eval):
+        raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--folds is for one machine")
     resolved_task, data = preparation.find_task(config, task, None, environment)
     settings = config.extensions.series
     with run_folder.writing(config.output.folder):
@@ -106,13 +109,6 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
         config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)}), environment=environment, task=task
     )
     return Outcome(done, resolved_task, data, final.stopped_by)
-
-
-def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
-    if not (config.actions.do_train and config.actions.do_eval):
-        raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
-    if cluster.read(environment) is not None:
-        raise FlagError("--folds is for one machine")
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:
@@ -198,8 +194,9 @@ def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Se
     pooled = family.evaluation(predictions, ordered).values
     table.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
     numbers = np.repeat(np.arange(len(folds.numbers)) + 1, [len(of_fold) for of_fold in folds.numbers])
-    rows = _rows(family, ordered, predictions, numbers.tolist())
-    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [next(rows), *_in_order(order, list(rows))]))
+    header, *rows = _rows(family, ordered, predictions, numbers.tolist())
+    in_order = (rows[number] for number in np.argsort(order))
+    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [header, *in_order]))
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
 
 
@@ -282,7 +279,3 @@ def _cell(value: Any, separator: str) -> str:
     if isinstance(value, (dict, list)):
         return documents.to_json(value, ensure_ascii=False)
     return "" if value is None else str(value)
-
-
-def _in_order(order: Numbers, rows: Sequence[list[str]]) -> Iterator[list[str]]:
-    return (rows[number] for number in np.argsort(order))
