@@ -238,7 +238,9 @@ class Leader:
             table.write(self._folder, table.failed(run, error))
 
     def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
-        text = f"failed: {result.error}" if result.error else _outcome(result)
+        metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
+        trained = f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
+        text = f"failed: {result.error}" if result.error else trained
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:
@@ -257,11 +259,6 @@ class Leader:
             process.terminate()
         for process in processes:
             process.join()
-
-
-def _outcome(result: table.Result) -> str:
-    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
-    return f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
 
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:

@@ -116,12 +116,8 @@ def history(trials: Trials) -> Spec:
     base["encoding"]["x"]["axis"] = {"tickMinStep": 1}
     point = {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"y": y}}
     pointed = {**point, "transform": [{"filter": "datum.y !== null"}]}
-    return {**base, "data": {"values": rows}, "layer": [*_states(rows, y), following(pointed, [_NAME, *_scored(trials)])]}
-
-
-def _scored(trials: Trials) -> list[Spec]:
-    state = {**_NAME, "field": "state", "title": "state"}
-    return [told("y", metric(trials.metric), ".4f"), state]
+    tooltips = [_NAME, told("y", metric(trials.metric), ".4f"), {**_NAME, "field": "state", "title": "state"}]
+    return {**base, "data": {"values": rows}, "layer": [*_states(rows, y), following(pointed, tooltips)]}
 
 
 def _states(rows: Sequence[Mapping[str, Any]], y: Spec) -> list[Spec]:
