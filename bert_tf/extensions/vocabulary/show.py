@@ -111,7 +111,9 @@ def count_words(patterns: Sequence[str], form: CorpusSettings, *, rules: Rules) 
     `patterns` are files, `glob` patterns or `-` (standard input), also comma-separated.
     """
     corpus = form.corpus(documents.find(",".join(patterns)))
-    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
+    size = sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path))
+    workers = 1 if corpus.can_be_read_again and size < _ALONE else processes.cores()
+    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=workers)
     counts = counting.count(parts, rules=rules)
     if not counts.words:
         raise DataError("the text has no words", ", ".join(corpus.files)[:200])
@@ -121,11 +123,6 @@ def count_words(patterns: Sequence[str], form: CorpusSettings, *, rules: Rules) 
 
 def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
     return counting.chunks(documents.parse(piece, corpus).sentences)
-
-
-def _workers(corpus: Corpus) -> int:
-    known = corpus.can_be_read_again and sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path)) < _ALONE
-    return 1 if known else processes.cores()
 
 
 def fertility_lines(fertilities: Mapping[str, Fertility]) -> Iterator[str]:

@@ -45,7 +45,10 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
 
     `min_frequency` applies to characters and adjacent pieces. Raises FlagError if the characters alone exceed the size.
     """
-    characters = _characters(counts)
+    characters: Counter[str] = Counter()
+    for word, times in counts.words.items():
+        for c in word:
+            characters[c] += times
     common = sorted(c for c, times in characters.items() if times >= min_frequency)
     left_out = Counter({c: times for c, times in characters.items() if times < min_frequency})
     initial = [*_special(unused), *common, *(_SUFFIX + c for c in common if _goes_on(c))]
@@ -62,14 +65,6 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
 
 def _special(unused: int) -> list[str]:
     return [PAD, *map(UNUSED.format, range(unused)), UNK, CLS, SEP, MASK]
-
-
-def _characters(counts: Counts) -> Counter[str]:
-    characters: Counter[str] = Counter()
-    for word, times in counts.words.items():
-        for c in word:
-            characters[c] += times
-    return characters
 
 
 def _goes_on(c: str) -> bool:
