@@ -112,10 +112,10 @@ def _prefix(name: str) -> str:
 
 
 def _last(folder: Path, count: int) -> list[str]:
-    there = _kept(folder)
-    if len(there) < count:
-        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, fewer than --last={count}; {_MORE}")
-    return [there[step] for step in sorted(there)[-count:]]
+    by_step = _kept(folder)
+    if len(by_step) < count:
+        raise CheckpointError(f"{folder}: {counted(len(by_step), 'checkpoint')}, fewer than --last={count}; {_MORE}")
+    return [by_step[step] for step in sorted(by_step)[-count:]]
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
@@ -123,14 +123,14 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     if not lines:
         raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
     name = _result(folder, lines, metric)
-    there = _kept(folder)
-    evaluated = [line for line in lines if evaluations.step_of(line) in there]
+    by_step = _kept(folder)
+    evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
     ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
         raise CheckpointError(
             f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
         )
-    return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
+    return [by_step[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
 
 
 def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:

@@ -192,7 +192,7 @@ def _decision(
     thresholds: tuple[float, ...] = ()
     if rules.threshold is not None:
         pairs = zip(shares, known)
-        fitted = [decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs]
+        fitted = [decision_rules.threshold(rules.threshold, share[:, 1], part.labels) for share, part in pairs]
         for number in (number for number, value in enumerate(fitted) if value is None):
             text = "no example to fit on has the label %s: its threshold stays %g"
             log.warning(text, family.labels[number if len(fitted) > 1 else 1], scores.THRESHOLD)

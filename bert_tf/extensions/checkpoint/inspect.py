@@ -130,8 +130,8 @@ def as_structure(inspected: Inspected) -> dict[str, Any]:
     }
 
 
-def _values(of: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in names}
+def _values(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _lines(inspected: Inspected) -> Iterator[str]:

@@ -139,8 +139,10 @@ def right_option(value: object, options: Sequence[str], column: str = LABEL) -> 
     known = f"a number from 0 to {len(options) - 1}, a letter from A to {last}, or the text of an option"
     if not meant:
         raise RowError(f"the value in column {column!r} is {value!r:.80}, not {known}")
-    both = " and ".join(f"option {number}" for number in sorted(meant))
-    raise RowError(f"the value in column {column!r}, {value!r:.80}, may be {both}; give a number (in JSON without quotes)")
+    candidates = " and ".join(f"option {number}" for number in sorted(meant))
+    raise RowError(
+        f"the value in column {column!r}, {value!r:.80}, may be {candidates}; give a number (in JSON without quotes)"
+    )
 
 
 def _meant(value: object, options: Sequence[str]) -> list[int]:
@@ -228,8 +230,8 @@ def _passage(path: Path, name: str, label: str | None, report: tables.Report) ->
             raise tables.RowError(f"not a JSON object; {_EXPECTED}")
         form, missing = _form_of_row(value, label)
         if form is None or missing:
-            there = f"the object has {', '.join(map(str, value))}"[:200]
-            raise tables.RowError(f"no {', '.join(map(repr, missing)) or 'questions and options'} in the object; {there}")
+            present = f"the object has {', '.join(map(str, value))}"[:200]
+            raise tables.RowError(f"no {', '.join(map(repr, missing)) or 'questions and options'} in the object; {present}")
         examples = _examples(os.fspath(name), form, value)
     except OSError as error:
         raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
@@ -253,9 +255,9 @@ def _of_row(row: Any, name: str, *, labelled: bool) -> list[ChoiceExample]:
     values = _mapping(row, labelled=labelled)
     form, missing = _form_of_row(values, LABEL if labelled else None)
     if form is None or missing:
-        there = ", ".join(map(str, values))
+        columns = ", ".join(map(str, values))
         lacks = f"no {', '.join(map(repr, missing))}" if missing else "no question"
-        raise RowError(f"{lacks}; the row has {there:.200}; give {FORMS}")
+        raise RowError(f"{lacks}; the row has {columns:.200}; give {FORMS}")
     return _examples(id_of(row, name), form, values)
 
 

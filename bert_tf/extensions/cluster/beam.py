@@ -280,9 +280,9 @@ class _Compute(apache_beam.DoFn):
         in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
         return (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
 
-    def _rows(self, of: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
+    def _rows(self, piece: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
         report = left_out.append if self._reads.skip_bad_rows else tables.refuse
-        return self._reads.chunks(Part(of, storage.open_file, block=self._reads.chunk_size), report=report)
+        return self._reads.chunks(Part(piece, storage.open_file, block=self._reads.chunk_size), report=report)
 
     def _named(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
         """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""

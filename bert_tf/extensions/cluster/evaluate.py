@@ -70,8 +70,8 @@ class Measured:
         return self.given_split or self.task.splits("", DEV)[0]
 
     def loaded(self) -> tuple[Trained, Family]:
-        there = beam_job.fetched(self)
-        model = loading.load(there.checkpoint, there.model)
+        local = beam_job.fetched(self)
+        model = loading.load(local.checkpoint, local.model)
         family = with_rules(self.task.family.as_trained(model.record), self.rules)
         model.refuse(family)
         return model, family

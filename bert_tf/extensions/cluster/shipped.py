@@ -100,6 +100,6 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
 
 def _delete_old(home: Path) -> None:
     for other in home.glob("[!.]*"):
-        with contextlib.suppress(OSError), lock.claiming(other) as who:
-            if who is None and other.stat().st_mtime < time.time() - _KEPT_S:
+        with contextlib.suppress(OSError), lock.claiming(other) as holder:
+            if holder is None and other.stat().st_mtime < time.time() - _KEPT_S:
                 shutil.rmtree(other)

@@ -62,13 +62,13 @@ def read_labels(path: str, action: str) -> dict[str, str]:
 def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     known = {example.guid for example in examples}
-    out, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
-    for path, by_id in ((exclude, out), (relabel, labels)):
+    excluded, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
+    for path, by_id in ((exclude, excluded), (relabel, labels)):
         unknown = [guid for guid in by_id if guid not in known]
         if unknown:
             text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"
             raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
-    remaining = [example for example in examples if example.guid not in out]
+    remaining = [example for example in examples if example.guid not in excluded]
     if not remaining:
         raise DataError("excludes every training row", exclude)
     corrected = [

@@ -291,7 +291,7 @@ def _key(teacher: Trained, columns: Features) -> str:
 
 
 def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
-    some = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
+    sample = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
     projections = {}
     if asked.relation_weight:
         reader = model_reader(teacher.prefix)
@@ -305,6 +305,6 @@ def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
         asked.label_weight,
         asked.state_weight,
         asked.relation_weight,
-        float(np.mean(np.sum(np.square(some), axis=-1))),
+        float(np.mean(np.sum(np.square(sample), axis=-1))),
         projections,
     )

@@ -61,4 +61,4 @@ def _by_part(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> tuple[tuple[Part,
         part = part_of(name)
         if part is not None:  # that of all others is the head's
             parts.setdefault(part, []).append(shape)
-    return tuple((part, tuple(some)) for part, some in parts.items())
+    return tuple((part, tuple(of_part)) for part, of_part in parts.items())

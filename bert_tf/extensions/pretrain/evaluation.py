@@ -185,8 +185,8 @@ def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Pane
 
 def _table(predictions: MaskedPredictions, title: str, first: str, groups: Mapping[str, npt.NDArray[np.bool_]]) -> Panel:
     rows = [
-        (name, int(some.sum()), float(predictions.right[some].mean()), float(-predictions.log_probs[some].mean()))
-        for name, some in groups.items()
-        if some.any()
+        (name, int(mask.sum()), float(predictions.right[mask].mean()), float(-predictions.log_probs[mask].mean()))
+        for name, mask in groups.items()
+        if mask.any()
     ]
     return Panel(title, (first, "words", "accuracy", "loss"), rows)

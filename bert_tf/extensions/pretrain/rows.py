@@ -209,11 +209,11 @@ class StoredRows(Source):
         slots, input_ids = np.zeros(len(units), np.int32), plain.input_ids.copy()
         positions, ids = (np.zeros([len(units), most], np.int32) for _ in range(2))
         for epoch in np.unique(epochs).tolist():
-            some = epochs == epoch
-            masked = self._masking(plain.input_ids[some], plain.input_mask[some], rows=units[some], epoch=epoch)
-            input_ids[some], slots[some] = masked.input_ids, masked.slots
+            of_epoch = epochs == epoch
+            masked = self._masking(plain.input_ids[of_epoch], plain.input_mask[of_epoch], rows=units[of_epoch], epoch=epoch)
+            input_ids[of_epoch], slots[of_epoch] = masked.input_ids, masked.slots
             width = masked.positions.shape[1]
-            positions[some, :width], ids[some, :width] = masked.positions, masked.ids
+            positions[of_epoch, :width], ids[of_epoch, :width] = masked.positions, masked.ids
         features = features_of(plain, Masked(input_ids, slots, positions, ids), self.labels(units))
         return Drawn(features, np.arange(len(units)))
 

@@ -87,10 +87,10 @@ def _by_score(scores: Floats, predicted: Floats) -> Panel:
     bands = np.minimum((scores * _SCORE_BANDS).astype(int), _SCORE_BANDS - 1)
     rows = []
     for band in range(_SCORE_BANDS):
-        name, some = f"{band / _SCORE_BANDS:.1f} to {(band + 1) / _SCORE_BANDS:.1f}", predicted[bands == band]
-        if len(some):
-            error = some - scores[bands == band]
-            rows.append((name, len(some), float(some.mean()), float(some.std()), float(error.mean())))
+        name, of_band = f"{band / _SCORE_BANDS:.1f} to {(band + 1) / _SCORE_BANDS:.1f}", predicted[bands == band]
+        if len(of_band):
+            error = of_band - scores[bands == band]
+            rows.append((name, len(of_band), float(of_band.mean()), float(of_band.std()), float(error.mean())))
     columns = ("score", "pairs", "mean cosine", "deviation", "mean error")
     return Panel("Cosines by score", columns, rows, "scores from 0 to 1; the error is cosine minus score")
 

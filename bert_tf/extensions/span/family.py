@@ -163,6 +163,9 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     )
     patterns: Mapping[str, Sequence[str]] = {}
     if name in _VERSIONS:
-        of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
-        patterns = {**of, TEST: (*of[TEST], *of[DEV])}  # as published, dev is predicted if there is no test file
+        by_split = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
+        patterns = {
+            **by_split,
+            TEST: (*by_split[TEST], *by_split[DEV]),
+        }  # as published, dev is predicted if there is no test file
     return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, patterns)

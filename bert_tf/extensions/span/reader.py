@@ -63,8 +63,8 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
     values = _with_listed_answers(values) if labelled else values
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
-        there = ", ".join(map(str, values)) or "no values"
-        raise RowError(f"no {', '.join(missing)}; there are {there:.200}")
+        columns = ", ".join(map(str, values)) or "no values"
+        raise RowError(f"no {', '.join(missing)}; there are {columns:.200}")
     question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
     gold = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
     title = values.get(TITLE)

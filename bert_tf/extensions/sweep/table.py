@@ -142,7 +142,9 @@ def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
     """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
     measured = [
-        (run.cost, of.seconds) for run in runs if (of := read_result(folder, run.name)) and not of.error and of.seconds > 0
+        (run.cost, known.seconds)
+        for run in runs
+        if (known := read_result(folder, run.name)) and not known.error and known.seconds > 0
     ]
     return sum(cost for cost, _ in measured) / sum(seconds for _, seconds in measured) if measured else None
 
@@ -213,7 +215,7 @@ def _mean(values: Sequence[float]) -> str:
 
 def _interval(ends: Sequence[tuple[float, float] | None]) -> str:
     """Means of the ends, as all runs have the same examples; none if a run has none."""
-    known = [of for of in ends if of is not None]
+    known = [interval for interval in ends if interval is not None]
     if not known or len(known) < len(ends):
         return _NONE
     return " to ".join(f"{statistics.fmean(side):.3f}" for side in zip(*known))

@@ -35,7 +35,7 @@ def axis(name: str, values: Sequence[Any], *, few: int = _FEW) -> Axis:
     low, high = float(min(values)), float(max(values))
     is_log = low > 0 and high / low >= _LOG_FROM and _is_more_even_by_log(values, low, high)
     ticks = log_ticks(low, high) if is_log else linear_ticks(low, high)
-    places, at_ticks = (_places(of, low, high, is_log=is_log) for of in (values, ticks))
+    places, at_ticks = (_places(numbers, low, high, is_log=is_log) for numbers in (values, ticks))
     return Axis(wrapped(name), places, [(position, label(tick)) for position, tick in zip(at_ticks, ticks)])
 
 
@@ -62,7 +62,7 @@ def _is_more_even_by_log(values: Sequence[float], low: float, high: float) -> bo
 def log_ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten; only powers if these are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    fine, coarse = ([float(f"{m}e{power}") for power in powers for m in of] for of in ((1, 2, 5), (1,)))
+    fine, coarse = ([float(f"{m}e{power}") for power in powers for m in multiples] for multiples in ((1, 2, 5), (1,)))
     fine, coarse = ([tick for tick in ticks if low <= tick <= high] for ticks in (fine, coarse))
     return fine if len(fine) <= _MOST_TICKS else coarse[:: -(-len(coarse) // _MOST_TICKS)]
 

@@ -76,8 +76,8 @@ def note(trials: Trials) -> str:
         return text_
     chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items())
     held_out = f", held out {statistics.fmean(best.held_out):.4f}" if best.held_out else ""
-    of = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
-    return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({of}{f': {chosen}' if chosen else ''})."
+    basis = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
+    return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({basis}{f': {chosen}' if chosen else ''})."
 
 
 def _charts(trials: Trials) -> list[Chart]:
@@ -155,7 +155,7 @@ def parallel(trials: Trials) -> Spec:
             "name": trial.name,
             "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores get the best's level
             "x": list(range(len(axes))),
-            "y": [of.places[rank] for of in axes],
+            "y": [each_axis.places[rank] for each_axis in axes],
             "score": short([score])[0],
             **{f"setting_{number}": text(trial.varying[name]) for number, name in enumerate(trials.settings)},
         }
@@ -167,7 +167,7 @@ def parallel(trials: Trials) -> Spec:
 
 
 def _over_axes(axes: Sequence[Axis], rows: Sequence[Spec], lines: Sequence[Spec]) -> Spec:
-    height = max(len(of.title) for of in axes)
+    height = max(len(each_axis.title) for each_axis in axes)
     top = 1 + _TITLE + _LINE * height
     bare = {"axis": None, "type": "quantitative"}
     x = {"field": "x", **bare, "scale": {"domain": [-0.55, len(axes) - 0.5], "nice": False}}
@@ -198,11 +198,11 @@ def _over_axes(axes: Sequence[Axis], rows: Sequence[Spec], lines: Sequence[Spec]
 
 def _axes(axes: Sequence[Axis], y: Spec, top: float, height: int) -> list[Spec]:
     ends = [{"x": number, "y": 0, "y2": 1} for number in range(len(axes))]
-    ticks = [{"x": number, "y": at, "text": label} for number, of in enumerate(axes) for at, label in of.ticks]
+    ticks = [{"x": number, "y": at, "text": label} for number, each_axis in enumerate(axes) for at, label in each_axis.ticks]
     # Padded above, so that all titles end just above their axes.
     titles = [
-        {"x": number, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(of.title)) + of.title}
-        for number, of in enumerate(axes)
+        {"x": number, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(each_axis.title)) + each_axis.title}
+        for number, each_axis in enumerate(axes)
     ]
     encoding = {"y": y, "text": {"field": "text"}}
     tick = {"type": "text", "align": "right", "dx": -6, "fontSize": 12}

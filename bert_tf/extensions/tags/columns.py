@@ -362,8 +362,8 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     """Returns the tags of labelled rows, see `schemes.labels_of_counts`; raises `DataError` for too few."""
     counts = collections.Counter(tag for row in each(rows, split, lambda row, _: _tagged(row)) for tag in row[1])
     if len(counts) < 2:
-        there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-        raise DataError(f"{there}; at least two tags are required: give labels=(...) or other rows", split)
+        present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+        raise DataError(f"{present}; at least two tags are required: give labels=(...) or other rows", split)
     problem = spelling.problem_of(counts)
     if problem:
         raise DataError(f"{problem}; if they are plain tags, list all with labels=(...)", split)

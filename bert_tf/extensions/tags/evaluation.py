@@ -110,8 +110,8 @@ class _Measured:
         )
 
 
-def _shares(of: Floats, all_: Floats) -> Floats:
-    return np.divide(of, all_, out=np.zeros_like(of), where=all_ > 0)
+def _shares(parts: Floats, wholes: Floats) -> Floats:
+    return np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes > 0)
 
 
 def _first_of_second(sums: Floats) -> Floats:
@@ -125,29 +125,29 @@ def _f1(sums: Floats) -> Floats:
 
 def _macro_f1(sums: Floats) -> Floats:
     """From [R, 3 L], over the tags that are true or predicted."""
-    right, there, predicted = sums.reshape(len(sums), 3, -1).transpose(1, 0, 2)
-    counted = (there + predicted > 0).sum(axis=1)
-    return _shares(_shares(2 * right, there + predicted).sum(axis=1), counted.astype(float))
+    right, labelled, predicted = sums.reshape(len(sums), 3, -1).transpose(1, 0, 2)
+    counted = (labelled + predicted > 0).sum(axis=1)
+    return _shares(_shares(2 * right, labelled + predicted).sum(axis=1), counted.astype(float))
 
 
 def _of_entities(measured: _Measured) -> Evaluation:
     lengths, tags = measured.lengths, measured.names(measured.predicted)
-    there, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
-    whole = _entity_sums(there, predicted, lengths)  # [E, 3]
+    labelled, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
+    whole = _entity_sums(labelled, predicted, lengths)  # [E, 3]
     sums: intervals.Sums = {
         "entity_f1": (_f1, whole),
         "entity_precision": (_first_of_second, whole[:, [0, 2]]),
         "entity_recall": (_first_of_second, whole[:, [0, 1]]),
-        "entity_f1_strict": (_f1, _entity_sums(there, _begun(predicted, tags), lengths)),
+        "entity_f1_strict": (_f1, _entity_sums(labelled, _begun(predicted, tags), lengths)),
         "token_accuracy": (_first_of_second, measured.accuracy),
     }
-    wrong = list(_errors(there, predicted, len(tags)))
-    decoders = _decoders(measured, there)
+    wrong = list(_errors(labelled, predicted, len(tags)))
+    decoders = _decoders(measured, labelled)
     return measured.evaluation(
         sums,
-        _by_type(there, predicted),
-        (_by_kind(wrong, len(there), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
-        "no entity is predicted" if there and not predicted else None,
+        _by_type(labelled, predicted),
+        (_by_kind(wrong, len(labelled), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
+        "no entity is predicted" if labelled and not predicted else None,
         decoding=decoders,
         errors={kind: sum(error[0] == kind for error in wrong) for kind in KINDS},
     )
@@ -156,7 +156,7 @@ def _of_entities(measured: _Measured) -> Evaluation:
 def _of_plain_tags(measured: _Measured) -> Evaluation:
     right, predicted, size = measured.right, measured.predicted, len(measured.labels)
     hits = np.where(right == predicted, right, -1)
-    columns = [measured.by_sentence(of == tag) for of in (hits, right, predicted) for tag in range(size)]
+    columns = [measured.by_sentence(numbers == tag) for numbers in (hits, right, predicted) for tag in range(size)]
     sums: intervals.Sums = {
         "token_accuracy": (_first_of_second, measured.accuracy),
         "macro_f1": (_macro_f1, np.stack(columns, axis=1)),
@@ -187,7 +187,7 @@ def _begun(candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
     return [entity for entity in candidates if tags[entity[1]][0] == "B"]
 
 
-def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
+def _errors(labelled: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
     """Yields each true entity that is not found, then the predicted ones that overlap with none.
 
     If several predictions overlap with an entity, one of its type counts, else the first.
@@ -196,8 +196,8 @@ def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) ->
     for number, (_, first, end) in enumerate(predicted):
         of_word[first:end] = number
     is_there = np.zeros(words, np.bool_)
-    right = set(there) & set(predicted)
-    for label in there:
+    right = set(labelled) & set(predicted)
+    for label in labelled:
         _, first, end = label
         is_there[first:end] = True
         if label not in right:
@@ -216,19 +216,19 @@ def _error(label: Entity, near: Sequence[Entity]) -> Error:
     return WRONG_TYPE if near[0][1:] == label[1:] else WRONG_BOTH, label, near[0]
 
 
-def _entity_sums(there: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
+def _entity_sums(labelled: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
     """Returns [E, 3] entities found, true and predicted, that begin in each sentence."""
 
     def counts(group: Sequence[Entity]) -> Ints:
         starts = np.array([first for _, first, _ in group], np.int64)
         return np.bincount(np.searchsorted(np.cumsum(lengths), starts, side="right"), minlength=len(lengths))
 
-    return np.stack([counts(some) for some in (list(set(there) & set(predicted)), there, predicted)], axis=1)
+    return np.stack([counts(group) for group in (list(set(labelled) & set(predicted)), labelled, predicted)], axis=1)
 
 
-def _by_type(there: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
-    parts = (set(there) & set(predicted), there, predicted)
-    right, real, guessed = (collections.Counter(kind for kind, *_ in some) for some in parts)
+def _by_type(labelled: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
+    parts = (set(labelled) & set(predicted), labelled, predicted)
+    right, real, guessed = (collections.Counter(kind for kind, *_ in group) for group in parts)
     rows = []
     for kind in sorted({*real, *guessed}):
         hit, actual, guesses = right[kind], real[kind], guessed[kind]
@@ -236,14 +236,14 @@ def _by_type(there: Sequence[Entity], predicted: Sequence[Entity]) -> list[Class
     return rows
 
 
-def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[str, float]]:
+def _decoders(measured: _Measured, labelled: Sequence[Entity]) -> dict[str, dict[str, float]]:
     legal, scores_by_decoder = schemes.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
         predicted = entities(tags, measured.lengths)
-        sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, _begun(predicted, tags))]
-        values = [float(_f1(of.sum(axis=0, keepdims=True).astype(float))[0]) for of in sums]
+        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, _begun(predicted, tags))]
+        values = [float(_f1(counts.sum(axis=0, keepdims=True).astype(float))[0]) for counts in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
         scores_by_decoder[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
     return scores_by_decoder
@@ -255,15 +255,15 @@ def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
     return Panel("Decoding", ("decoding", "entity F1", "entity F1, strict", "illegal tags"), rows, note)
 
 
-def _by_kind(wrong: Sequence[Error], there: int, measured: _Measured) -> Panel:
+def _by_kind(wrong: Sequence[Error], labelled: int, measured: _Measured) -> Panel:
     rows: Rows = []
     for kind in KINDS:
-        of_kind = [pair for of, *pair in wrong if of == kind]
+        of_kind = [pair for error_kind, *pair in wrong if error_kind == kind]
         types = collections.Counter((label or predicted or ("",))[0] for label, predicted in of_kind)
         listed = ", ".join(f"{type_} {count}" for type_, count in types.most_common())
-        shown = "; ".join(" → ".join(_named(entity, measured) for entity in both) for both in of_kind[:_EXAMPLES])
+        shown = "; ".join(" → ".join(_named(entity, measured) for entity in pair) for pair in of_kind[:_EXAMPLES])
         rows.append([kind, len(of_kind), listed, shown])
-    note = f"Of {there} true entities; each is in one row at most. Examples read: label → predicted."
+    note = f"Of {labelled} true entities; each is in one row at most. Examples read: label → predicted."
     return Panel("Errors by kind", ("kind", "entities", "by type", "examples"), rows, note)
 
 

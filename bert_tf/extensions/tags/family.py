@@ -166,8 +166,8 @@ class _Files:
         counts = collections.Counter(tag for tags in self.reader.tags(self.train_file) for tag in tags)
         if len(counts) < 2:
             list(self.reader.tags(self.train_file, tables.refuse))  # raises if no row can be used
-            there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-            raise DataError(f"{there}; at least two tags are required", self.train_file)
+            present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+            raise DataError(f"{present}; at least two tags are required", self.train_file)
         problem = spelling.problem_of(counts)
         if problem:
             raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)

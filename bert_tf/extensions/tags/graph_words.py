@@ -96,9 +96,9 @@ def _at(chunk: tf.Tensor, values: tf.Tensor, step: int) -> tf.Tensor:
     """[N] values `step` characters further in the same chunk; False or 0 if there is none."""
     size = tf.size(chunk)
     target = tf.range(size) + step
-    there = tf.clip_by_value(target, 0, tf.maximum(size - 1, 0))
-    same = tf.equal(target, there) & tf.equal(tf.gather(chunk, there), chunk)
-    shifted = tf.gather(values, there)
+    inside = tf.clip_by_value(target, 0, tf.maximum(size - 1, 0))
+    same = tf.equal(target, inside) & tf.equal(tf.gather(chunk, inside), chunk)
+    shifted = tf.gather(values, inside)
     return tf.where(same, shifted, tf.zeros_like(shifted))
 
 

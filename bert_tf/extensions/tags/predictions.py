@@ -207,10 +207,10 @@ def _named(example: TagExample, places: _Places) -> list[str]:
     return [f"{example.texts[0][spans[first][0] : spans[end - 1][1]]}: {kind}" for kind, first, end in places]
 
 
-def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
+def _marks(example: TagExample, labelled: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
     """Yields the spans of true and predicted entities, or both; one of another type counts as predicted."""
     spans = example.spans
-    labels, guesses = (_of_words(places, len(spans)) for places in (there, predicted))
+    labels, guesses = (_of_words(places, len(spans)) for places in (labelled, predicted))
     for (label, guess), words in itertools.groupby(range(len(spans)), lambda word: (labels[word], guesses[word])):
         if label or guess:
             numbers = list(words)

@@ -165,8 +165,8 @@ def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
     order = np.argsort(-lengths, kind="stable")
     together = max(1, _PAIRS // scores.shape[1] ** 2)
     for at in range(0, len(order), together):
-        some = order[at : at + together]
-        _decode(decoded, scores, starts[some], lengths[some], legal)
+        batch = order[at : at + together]
+        _decode(decoded, scores, starts[batch], lengths[batch], legal)
     return decoded
 
 

@@ -56,8 +56,8 @@ class Wandb:
 
     def add(self, points: Sequence[Point], marks: Marks) -> None:
         session = self._session()
-        for step, some in itertools.groupby(points, key=lambda point: point.step):
-            session.log({"step": step, **{point.name: point.value for point in some}})
+        for step, of_step in itertools.groupby(points, key=lambda point: point.step):
+            session.log({"step": step, **{point.name: point.value for point in of_step}})
         session.summary[_SENT] = documents.to_json({name: point[1:] for name, point in marks.items()})
 
     def upload(self, path: Path) -> None:

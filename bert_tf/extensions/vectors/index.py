@@ -75,9 +75,9 @@ def _mapped(path: str, start: int, size: int) -> Array:
         data_start = file.tell()
     if len(shape) != 2 or dtype.kind != "f":
         raise ValueError(f"an array of {dtype} with {len(shape)} axes, not of numbers with 2")
-    there = start + size - data_start
-    if min(shape) < 1 or math.prod(shape) * dtype.itemsize != there:
-        raise ValueError(f"{shape[0]} vectors of {shape[1]} numbers ({dtype}) are announced, but {there} bytes follow")
+    remaining = start + size - data_start
+    if min(shape) < 1 or math.prod(shape) * dtype.itemsize != remaining:
+        raise ValueError(f"{shape[0]} vectors of {shape[1]} numbers ({dtype}) are announced, but {remaining} bytes follow")
     return np.memmap(path, dtype, "r", data_start, shape, "F" if fortran_order else "C")
 
 

@@ -316,7 +316,7 @@ def _example() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.Example"))
 
 
-def _add(to: Any, name: str, number: int, of: str, **options: Any) -> None:
+def _add(to: Any, name: str, number: int, message_type: str, **options: Any) -> None:
     kinds = descriptor_pb2.FieldDescriptorProto
     options = {"label": kinds.LABEL_OPTIONAL, **options}
-    to.field.add(name=name, number=number, type=kinds.TYPE_MESSAGE, type_name=of, **options)
+    to.field.add(name=name, number=number, type=kinds.TYPE_MESSAGE, type_name=message_type, **options)
