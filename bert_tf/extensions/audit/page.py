@@ -41,7 +41,7 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
         most=_MOST,
         labels=family.labels,
         only_labels=family.kind == CLASSIFICATION,
-        findings=[_shown(finding, separator) for finding in shown],
+        findings=[_row(finding, separator) for finding in shown],
         style=markupsafe.Markup(style),
         script=markupsafe.Markup(script),  # none of it is from the data
         script_source=scripts.source(script),
@@ -49,7 +49,7 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
     return text.encode("utf-8", "replace").decode()
 
 
-def _shown(finding: Finding, separator: str) -> dict[str, Any]:
+def _row(finding: Finding, separator: str) -> dict[str, Any]:
     """Cells of the table by name, and of a similar row its texts."""
     similar = finding.other.texts if finding.other and finding.problem in findings.NEAR else ()
     return {**dict(zip(findings.COLUMNS, finding.cells(separator))), "is_train": finding.row.is_train, "similar": similar}

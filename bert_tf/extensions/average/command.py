@@ -81,7 +81,7 @@ def average(settings: AverageSettings) -> list[str]:
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import TensorFlowTensors
 
-    checkpoints = _chosen(settings)
+    checkpoints = _selected_checkpoints(settings)
     shares = _shares(settings.weights, len(checkpoints))
     _refuse_other_meanings(checkpoints)
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
@@ -91,7 +91,7 @@ def average(settings: AverageSettings) -> list[str]:
     return checkpoints
 
 
-def _chosen(settings: AverageSettings) -> list[str]:
+def _selected_checkpoints(settings: AverageSettings) -> list[str]:
     folder = Path(settings.checkpoints[0])
     if settings.last or settings.best:
         why = files.missing_folder(folder)
@@ -112,7 +112,7 @@ def _prefix(name: str) -> str:
 
 
 def _last(folder: Path, count: int) -> list[str]:
-    by_step = _kept(folder)
+    by_step = _usable_checkpoints(folder)
     if len(by_step) < count:
         raise CheckpointError(f"{folder}: {counted(len(by_step), 'checkpoint')}, fewer than --last={count}; {_MORE}")
     return [by_step[step] for step in sorted(by_step)[-count:]]
@@ -123,7 +123,7 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     if not lines:
         raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
     name = _result(folder, lines, metric)
-    by_step = _kept(folder)
+    by_step = _usable_checkpoints(folder)
     evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
     ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
@@ -149,7 +149,7 @@ def _worth(line: evaluations.Line, name: str) -> float:
     return -value if ranking.is_cost(name) else value
 
 
-def _kept(folder: Path) -> dict[int, str]:
+def _usable_checkpoints(folder: Path) -> dict[int, str]:
     from bert_tf.checkpoints import saved
 
     prefixes = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]

@@ -72,12 +72,12 @@ class Calibrated(Printed):
             for name, before, after in zip(Calibration._fields, self.before, self.after)
         ]
         rows += [[name, f"{before:.4f}", f"{after:.4f}"] for name, (before, after) in self.metrics.items()]
-        rules = [f"{name}: {_shown(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
+        rules = [f"{name}: {_digits(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
         return "\n".join(
             [
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
-                f"temperature: {_shown(self.temperatures)}",
+                f"temperature: {_digits(self.temperatures)}",
                 _by_chance(self.ece_by_chance),
                 *rules,
             ]
@@ -88,7 +88,7 @@ def _by_chance(ece: float) -> str:
     return f"a perfectly calibrated model would have an ECE of about {ece:.4f} on this many rows"
 
 
-def _shown(value: float | Sequence[float]) -> str:
+def _digits(value: float | Sequence[float]) -> str:
     return ", ".join(f"{number:.3f}" for number in (value if isinstance(value, Sequence) else [value]))
 
 

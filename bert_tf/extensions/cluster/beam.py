@@ -94,7 +94,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
         undo.pop_all()
     for branch in branches:
         _say_what_was_left_out(branch)
-    return [path for branch in branches for path in branch.shards.found()]
+    return [path for branch in branches for path in branch.shards.existing()]
 
 
 def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequence[str]) -> None:
@@ -229,12 +229,12 @@ def _chunks(path: str, reads: Reads) -> Iterator[Any]:
     report = left_out.append if reads.skip_bad_rows else tables.refuse
     for number, examples in enumerate(reads.chunks(Whole(path, storage.open_file), report=report)):
         yield _Chunk(path, number, examples)
-        yield from map(_said, left_out)
+        yield from map(_left_out_line, left_out)
         left_out.clear()
-    yield from map(_said, left_out)
+    yield from map(_left_out_line, left_out)
 
 
-def _said(problem: DataError) -> Any:
+def _left_out_line(problem: DataError) -> Any:
     line = documents.to_json({"problem": str(problem)}, ensure_ascii=False) + "\n"
     return TaggedOutput(_LEFT_OUT, line.encode(errors="backslashreplace"))  # names of files may hold any byte
 
@@ -268,12 +268,12 @@ class _Compute(apache_beam.DoFn):
         left_out: list[DataError] = []
         chunks = [piece.examples] if isinstance(piece, _Chunk) else self._rows(piece, left_out)
         computes = self._loaded.computes
-        read = ahead((named, computes.read(named)) for named in self._named(piece.path, chunks))
+        read = ahead((named, computes.read(named)) for named in self._with_ids(piece.path, chunks))
         for number, (examples, features) in enumerate(read, self._number(piece)):
             with self._loaded.turn:
                 part = computes.lines(number, examples, features, self._form)
             yield part
-        yield from map(_said, left_out)
+        yield from map(_left_out_line, left_out)
 
     def _number(self, piece: Any) -> int:
         """Returns the number of a piece's first part, which sorts parts in row order; 0 is a header."""
@@ -284,7 +284,7 @@ class _Compute(apache_beam.DoFn):
         report = left_out.append if self._reads.skip_bad_rows else tables.refuse
         return self._reads.chunks(Part(piece, storage.open_file, block=self._reads.chunk_size), report=report)
 
-    def _named(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
+    def _with_ids(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
         """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""
         for examples in filter(None, chunks):
             yield [self._with_file(path, example) for example in examples]
@@ -298,7 +298,7 @@ class _Compute(apache_beam.DoFn):
 def _say_what_was_left_out(branch: _Branch) -> None:
     """Logs the number of skipped rows and the first few problems."""
     count = 0
-    for path in branch.shards.left_out.found():
+    for path in branch.shards.left_out.existing():
         with storage.readable_errors(path), storage.open_file(path) as file:
             for line in file:
                 count += 1

@@ -128,7 +128,7 @@ def _row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam
         )
         gathered = gathering.evaluation(_parts(written), family)
     finally:
-        storage.delete(shards.shards_of(prefix).found())
+        storage.delete(shards.shards_of(prefix).existing())
     if gathered is None:
         raise DataError("no examples below the header line", measured.file)
     seconds = time.perf_counter() - start

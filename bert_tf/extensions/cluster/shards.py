@@ -41,7 +41,7 @@ class Shards(NamedTuple):
     def left_out(self) -> Shards:
         return Shards(f"{self.prefix}{self.suffix}.left-out", ".jsonl")
 
-    def found(self) -> list[str]:
+    def existing(self) -> list[str]:
         name = re.compile(rf"{re.escape(self.prefix)}-\d{{5,}}-of-\d{{5,}}{re.escape(self.suffix)}")  # not p-x-00000-... of p
         return [stored.path for stored in storage.matching(self.pattern) if name.fullmatch(stored.path)]
 
@@ -71,7 +71,7 @@ def shards_of(output: str) -> Shards:
 
 def refuse_existing(shards: Shards) -> None:
     """Raises OutputError if shards exist: they would be taken for the new output's."""
-    existing = shards.found()
+    existing = shards.existing()
     if existing:
         raise OutputError(f"{existing[0]}: an earlier job has written {shards.pattern}; delete it, or name another output")
 

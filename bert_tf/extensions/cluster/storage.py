@@ -116,7 +116,7 @@ def checkpoint(name: str) -> str:
     """Returns a local checkpoint prefix for a prefix, one of its files, or a run folder; no scheme means local."""
     if not paths.has_scheme(name):
         return name
-    prefix = _found(PART.sub("", name.rstrip("/")))
+    prefix = _newest_prefix(PART.sub("", name.rstrip("/")))
     folder, of_checkpoint = paths.divided(prefix)
     beside = [stored for name in _BESIDE for stored in matching(paths.joined(folder, name))]
     return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
@@ -130,7 +130,7 @@ def file(name: str) -> str:
     return str(_copied(stored) / paths.divided(stored[0].path)[1])
 
 
-def _found(name: str) -> str:
+def _newest_prefix(name: str) -> str:
     if matching(f"{name}.index"):
         return name
     for folder in (paths.joined(name, run_layout.BEST), name):

@@ -206,7 +206,9 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
         if settings.from_ is None:
             _download(dataset, data_dir, target, digests, say)
         else:
-            _place(dataset, [_found(part, Path(settings.from_), digests.get(part)) for part in dataset.parts], target)
+            _make_folder(
+                dataset, [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts], target
+            )
         say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
     return [data_dir / dataset.folder for dataset in datasets]
 
@@ -226,7 +228,7 @@ def _download_parts(dataset: Dataset, data_dir: Path, target: Path, digests: Map
         _download_file(part.url, path)
         recorded[part.url] = _checked(part, path, digests.get(part), recorded.get(part.url), say)
     try:
-        _place(dataset, paths, target)
+        _make_folder(dataset, paths, target)
     except DataError:
         for path in paths:  # else the next call would fail in the same way
             path.unlink(missing_ok=True)
@@ -305,7 +307,7 @@ def _checked(part: Part, path: Path, required: str | None, before: str | None, s
     return digest
 
 
-def _found(part: Part, folder: Path, required: str | None) -> Path:
+def _local_file(part: Part, folder: Path, required: str | None) -> Path:
     """Finds a file the user already has; without --sha256 only warns if it differs from the published one."""
     names = dict.fromkeys((part.name, part.address.rsplit("/", 1)[1]))
     path = next((folder / name for name in names if (folder / name).is_file()), None)
@@ -319,7 +321,7 @@ def _found(part: Part, folder: Path, required: str | None) -> Path:
     return path
 
 
-def _place(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
+def _make_folder(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
     """Creates the folder atomically; an existing folder keeps its files."""
     atomic.make_folder(target.parent)
     with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:

@@ -203,10 +203,10 @@ class _Outputs:
         with readable_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             shapes = {field.name: columns.shape(field) for field in self._fields}
-            done = _done(self._folder)
-            arrays = _opened(self._folder, shapes) if done else None
+            done = _examples_done(self._folder)
+            arrays = _earlier_arrays(self._folder, shapes) if done else None
             if arrays is None:
-                done, arrays = 0, {name: _made(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
+                done, arrays = 0, {name: _new_array(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
             if done < columns.examples:
                 self._compute(columns, arrays, done)
         return arrays
@@ -256,14 +256,14 @@ def _sizes(model: Trained) -> dict[str, Any]:
     }
 
 
-def _done(folder: Path) -> int:
+def _examples_done(folder: Path) -> int:
     try:
         return int(documents.parse_json((folder / _DONE).read_text())["examples"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 
-def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
+def _earlier_arrays(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
     """Arrays of an earlier call; None if files are missing or damaged."""
     try:
         arrays = {name: np.lib.format.open_memmap(folder / f"{name}.npy", "r+") for name in shapes}
@@ -272,7 +272,7 @@ def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, An
     return arrays if {name: array.shape for name, array in arrays.items()} == shapes else None
 
 
-def _made(path: Path, shape: tuple[int, ...]) -> Any:
+def _new_array(path: Path, shape: tuple[int, ...]) -> Any:
     array = np.lib.format.open_memmap(path, "w+", np.float16, shape)
     with path.open("r+b") as file:  # here a full disk raises an error; on writing a mapped page it kills the process
         os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -115,7 +115,7 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
         return [(len(levels) - 1) * share // _SHARES for levels in kinds]
 
     def changed(places: Sequence[int]) -> Step:
-        return functools.reduce(lambda step, level: level[1](step), _chosen(kinds, places), asked)
+        return functools.reduce(lambda step, level: level[1](step), _levels_at(kinds, places), asked)
 
     def can_fit(places: Sequence[int]) -> bool:
         """Whether the step fits with everything else done: recomputed, in one or the most micro-batches."""
@@ -131,14 +131,14 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
     for number in reversed(range(len(kinds))):  # makes each kind milder by itself if possible, the harshest (last) first
         places[number] = _mildest_of_one(places, number, can_fit)
     best = min(_exact_for(changed(places), asked, memory), key=_cost)
-    return best._replace(flags=(*(flag for flag, _ in _chosen(kinds, places)), *best.flags))
+    return best._replace(flags=(*(flag for flag, _ in _levels_at(kinds, places)), *best.flags))
 
 
 def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Sequence[int]], bool]) -> int:
     return fitting.first(0, places[number], lambda index: can_fit([*places[:number], index, *places[number + 1 :]])) or 0
 
 
-def _chosen(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
+def _levels_at(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
     return [levels[index] for levels, index in zip(kinds, places)]
 
 

@@ -111,10 +111,10 @@ def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings
 
 
 def _with_pictures(work: Callable[[Any], MemoryReport], settings: Any) -> MemoryReport:
-    memory_report = work(settings)
+    outcome = work(settings)
     if settings.pictures is not None:
-        memory_report.draw(Path(settings.pictures))
-    return memory_report
+        outcome.draw(Path(settings.pictures))
+    return outcome
 
 
 def report(settings: ReportSettings) -> MemoryReport:
@@ -170,9 +170,9 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
 
 def _command(title: str, settings: type, work: Callable[[Any], MemoryReport], example: str) -> Command:
     def run(call: Call) -> None:
-        memory_report, folder = work(call.settings), getattr(call.settings, "pictures", None)
-        print(documents.to_json(memory_report.structure, indent=2) + "\n" if call.own["json"] else memory_report, end="")
-        for path in memory_report.draw(Path(folder)) if folder else ():
+        outcome, folder = work(call.settings), getattr(call.settings, "pictures", None)
+        print(documents.to_json(outcome.structure, indent=2) + "\n" if call.own["json"] else outcome, end="")
+        for path in outcome.draw(Path(folder)) if folder else ():
             print(f"wrote {path}", file=sys.stderr)
 
     flags = (Setting("json", bool, False, "print one JSON object instead"),)

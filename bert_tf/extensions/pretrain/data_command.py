@@ -141,7 +141,7 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
     with lock.writing_file(names[0]):
         identity = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(names)]
         key = hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
-        written = _there(names, key) if corpus.can_be_read_again else None
+        written = _finished_shards(names, key) if corpus.can_be_read_again else None
         if written is not None:
             log.info("%s: already made from the same text and settings", names[0])
             return written
@@ -275,7 +275,7 @@ def _write_manifest(written: Written, key: str, config: PretrainingDataSettings,
         atomic.write_text(manifest, documents.to_json(content, indent=1) + "\n")
 
 
-def _there(paths: tuple[str, ...], key: str) -> Written | None:
+def _finished_shards(paths: tuple[str, ...], key: str) -> Written | None:
     """Returns complete shards with the same key; None if there are none."""
     try:
         manifest = documents.read_json(manifest_of(paths[0]))

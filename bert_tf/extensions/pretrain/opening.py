@@ -46,10 +46,10 @@ class SplitFiles(Unopened):
         if self.purpose == DEV:
             most = self.settings.max_eval_steps * (opening.eval_batch_size or _EVAL_BATCH)
         length = min(self.settings.phase2_max_seq_length, opening.positions) if self.second else opening.max_seq_length
-        make = functools.partial(self._made, opening, length)
+        make = functools.partial(self._source, opening, length)
         return TextRows(make, opening.tokenizer.vocabulary, self.name, length, most)
 
-    def _made(self, opening: Opening, length: int) -> Source:
+    def _source(self, opening: Opening, length: int) -> Source:
         settings = self.settings
         trained_on = (settings.phase2_input_file if self.second else None) or settings.input_file or ""
         of_file = self.purpose == DEV and settings.held_out_file is not None

@@ -241,7 +241,7 @@ class TextRows(OnDisk):
         return self.rows.digest
 
     @functools.cached_property
-    def _taken(self) -> Numbers | range:
+    def _numbers(self) -> Numbers | range:
         count = self.rows.units
         if self._most is None or count <= self._most:
             return range(count)
@@ -249,12 +249,12 @@ class TextRows(OnDisk):
 
     def features(self) -> Features:
         """Returns the rows with the masks of the first epoch."""
-        numbers = np.asarray(self._taken, np.int64)
+        numbers = np.asarray(self._numbers, np.int64)
         fixed = self.rows.drawn(numbers, np.zeros(len(numbers), np.int64)).features
         return with_documents(fixed, self.rows.documents(numbers))
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._numbers)
 
     @overload
     def __getitem__(self, index: int) -> PretrainingExample: ...
@@ -265,4 +265,4 @@ class TextRows(OnDisk):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        return self.rows.example(int(self._taken[index]), self._split)
+        return self.rows.example(int(self._numbers[index]), self._split)

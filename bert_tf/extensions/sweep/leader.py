@@ -66,7 +66,7 @@ class _Started:
     slots: tuple[int, ...]  # their numbers
 
 
-def _together(slots: Sequence[Slot]) -> Slot:
+def _merged_slot(slots: Sequence[Slot]) -> Slot:
     """One slot of several: all their GPUs, or the threads of all."""
     gpus = list(dict.fromkeys(slot.environment[diagnosis.HIDING] for slot in slots if diagnosis.HIDING in slot.environment))
     threads = [slot.threads for slot in slots if slot.threads is not None]
@@ -159,13 +159,13 @@ class Leader:
         busy = {number for started in self._started.values() for number in started.slots}
         free = [number for number in range(len(self._slots)) if number not in busy]
         while free:
-            run = self._next() or self._asked()
+            run = self._next_planned() or self._next_from_search()
             if run is None:
                 return
-            count = self._share(run, len(free))
+            count = self._slots_for(run, len(free))
             taken, free = tuple(free[:count]), free[count:]
             del self._waiting[run.name]
-            slot = _together([self._slots[number] for number in taken])
+            slot = _merged_slot([self._slots[number] for number in taken])
             devices = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
             threads = {name: value for name, value in threads.items() if getattr(devices, name) is None}
@@ -173,7 +173,7 @@ class Leader:
             process = self._start_process(run_here, self._folder, slot.environment)
             self._started[run.name] = _Started(run, process, time.monotonic(), taken)
 
-    def _share(self, run: PlannedRun, free: int) -> int:
+    def _slots_for(self, run: PlannedRun, free: int) -> int:
         """Slots of the next run: threads that would idle do not change its bits, GPUs do."""
         on_cpu = self._slots[0].threads is not None
         if self._search or not (on_cpu or self._spread):
@@ -181,7 +181,7 @@ class Leader:
         others = (other for other in self._waiting.values() if other is not run and self._is_ready(other))
         return schedule.share([run, *itertools.islice(others, free)], free, replicas=not on_cpu)
 
-    def _next(self) -> PlannedRun | None:
+    def _next_planned(self) -> PlannedRun | None:
         for run in self._waiting.values():
             before = self._results.get(run.after or "")
             if before is not None and before.error:
@@ -194,13 +194,13 @@ class Leader:
         is_ours = self._not_before.get(run.name, 0.0) <= time.monotonic()
         return is_ours and (run.after is None or run.after in self._results)
 
-    def _asked(self) -> PlannedRun | None:
+    def _next_from_search(self) -> PlannedRun | None:
         """A run of the search: one that seems abandoned, else a new one."""
         if self._search is None:
             return None
         for run in self._search.unfinished():
             self._runs[run.name] = self._waiting[run.name] = run
-        next_run = self._next() or self._search.ask()
+        next_run = self._next_planned() or self._search.ask()
         if next_run is not None:
             self._runs[next_run.name] = self._waiting[next_run.name] = next_run
         return next_run

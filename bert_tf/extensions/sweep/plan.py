@@ -84,7 +84,7 @@ class PlannedRun:
 
     @property
     def title(self) -> str:
-        return " ".join([self.task, *said(self.varying), f"seed {self.seed}"])
+        return " ".join([self.task, *assignments(self.varying), f"seed {self.seed}"])
 
 
 class _Data(NamedTuple):
@@ -222,7 +222,7 @@ def planned(
     known: Known | None = None,
 ) -> PlannedRun:
     """A run with some settings; by default, its name lists those that vary. Adds its data to `known`, or finds it there."""
-    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
+    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *assignments(varying), f"seed{seed}"]))
     name = name or f"{task}{end}"
     after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None
     values = {"do_train": True, "do_eval": True, **file.fixed, **varying, "seed": seed}
@@ -237,7 +237,7 @@ def planned(
     return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=data.metric)
 
 
-def said(varying: Mapping[str, Any]) -> list[str]:
+def assignments(varying: Mapping[str, Any]) -> list[str]:
     """Settings as name=value; numbers have four digits."""
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
 

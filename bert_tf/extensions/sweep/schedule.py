@@ -64,7 +64,8 @@ def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_s
     for task in dict.fromkeys(run.task for run in runs):
         of_task = [planned for planned in timeline if planned.run.task == task]
         each, ends = (
-            _said(max(values), tokens_per_second) for values in zip(*((planned.run.cost, planned.end) for planned in of_task))
+            _cost_text(max(values), tokens_per_second)
+            for values in zip(*((planned.run.cost, planned.end) for planned in of_task))
         )
         fewest, most = min(planned.slots for planned in of_task), max(planned.slots for planned in of_task)
         rows.append([task, str(len(of_task)), each, str(most) if fewest == most else f"{fewest} to {most}", ends])
@@ -75,13 +76,13 @@ def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_s
         max(planned.end for planned in timeline),
     )
     least = total / slots if spread else max(total / slots, longest)
-    one_slot, all_slots, ideal = (_said(cost, tokens_per_second) for cost in (total, whole, least))
+    one_slot, all_slots, ideal = (_cost_text(cost, tokens_per_second) for cost in (total, whole, least))
     yield f"{len(runs)} runs: {one_slot} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"
     if tokens_per_second is None:
         yield "the speed is not known yet: start the sweep; once its first run is done, --plan prints times"
 
 
-def _said(cost: float, tokens_per_second: float | None) -> str:
+def _cost_text(cost: float, tokens_per_second: float | None) -> str:
     if tokens_per_second is None:
         return f"{cost / 1e6:.1f} M tokens"
     return str(datetime.timedelta(seconds=round(cost / tokens_per_second)))

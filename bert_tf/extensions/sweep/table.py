@@ -196,7 +196,7 @@ class _Combination:
         self.task, self.rank = task, statistics.fmean(scores) if scores else -math.inf
         self.cells = {
             "task": task,
-            "settings": " ".join(plan.said(settings)),
+            "settings": " ".join(plan.assignments(settings)),
             "metric": first,
             "mean": _mean(scores),
             "95 %": _interval([_ends(folder / run.name, first, score) for run, score in zip(done, scores)]),

@@ -57,10 +57,10 @@ def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature
     none = tf.zeros_like(windows.text)
     features = lay_out(Part(flat, none, [span]), [], none, trained.vocabulary)
     logits = _of_words(graph.compute(trained, features).logits["logits"], windows, cut, usual(exported.family.labels))
-    return {DEFAULT: Signature(inputs, _said(exported.family.labels, logits, words, counts))}
+    return {DEFAULT: Signature(inputs, _outputs_by_text(exported.family.labels, logits, words, counts))}
 
 
-def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
+def _outputs_by_text(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
     """[B, (words)] outputs per word, padded, from `logits` [W, L] and `counts` [B] of words."""
 
     def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:

@@ -121,7 +121,7 @@ class ColumnFile:
                 now.problem = DataError(problem, path, line.number)
                 continue
             now.lines.append(line)
-            now.cells.append(tuple(row[_place(column)] for column in self._columns))
+            now.cells.append(tuple(row[_index(column)] for column in self._columns))
         yield from self._ended(now, split, report, ())
         if now.before and not now.lines and self.tag_column is None:  # the last lines of the file belong to no sentence
             yield Sentence(TagExample(f"{split}-end", (), before=tuple(now.before)), (), 0)
@@ -137,9 +137,9 @@ class ColumnFile:
         for name, column in zip(("words", "tags"), self._columns):
             if not -width <= column < width + 1:
                 return f"no column {column} for the {name}, there are {width}; name it with --{name[:-1]}_column"
-            if not row[_place(column)].strip(_NO_WORD):
+            if not row[_index(column)].strip(_NO_WORD):
                 return f"column {column}, of the {name}, is empty"
-        if len({_place(column) % width for column in self._columns}) < len(self._columns):
+        if len({_index(column) % width for column in self._columns}) < len(self._columns):
             return f"one column for words and tags, {self.word_column} of {width}; name them with --word_column, --tag_column"
         return None
 
@@ -179,7 +179,7 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if divider(line) == "\t" else _BLANKS.split(line.strip(" "))
 
 
-def _place(column: int) -> int:
+def _index(column: int) -> int:
     return column - 1 if column > 0 else column
 
 

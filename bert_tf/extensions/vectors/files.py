@@ -70,10 +70,10 @@ class PublishedForm:
         return PUBLISHED + _GZ * self.compressed
 
     def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
-        lines = (documents.to_json(self._said(text, *of_text)) for text, of_text in zip(texts, _by_text(encoded)))
+        lines = (documents.to_json(self._as_published(text, *of_text)) for text, of_text in zip(texts, _by_text(encoded)))
         return _encoded("".join(f"{line}\n" for line in lines), self.compressed)
 
-    def _said(self, text: SentenceExample, vectors: npt.NDArray[Any], pieces: Sequence[str] | None) -> dict[str, Any]:
+    def _as_published(self, text: SentenceExample, vectors: npt.NDArray[Any], pieces: Sequence[str] | None) -> dict[str, Any]:
         values = vectors.reshape(len(vectors), len(self.layers), -1).astype(np.float64).round(_DIGITS).tolist()
         features = [
             {"token": piece, "layers": [{"index": layer, "values": row} for layer, row in zip(self.layers, of_token)]}

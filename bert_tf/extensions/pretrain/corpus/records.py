@@ -144,7 +144,7 @@ class Records:
         largest = max(int(ids.max()), int(row["masked_lm_ids"].max(initial=0)))
         smallest = min(int(ids.min()), int(row["masked_lm_ids"].min(initial=0)))
         if not 0 <= smallest <= largest < len(vocabulary) or ids[0] != vocabulary.cls_id:
-            path, of_file = self._place(number)
+            path, of_file = self._location(number)
             raise VocabularyError(
                 f"row {of_file + 1} was made with another vocabulary: its piece 1 is {ids[0]}, [CLS] is {vocabulary.cls_id};"
                 f" its largest piece is {largest}, the vocabulary has {len(vocabulary)}",
@@ -182,13 +182,13 @@ class Records:
     def _maps(self) -> list[mmap.mmap]:
         return [_mapped(path) for path in self.paths]
 
-    def _place(self, number: int) -> tuple[str, int]:
+    def _location(self, number: int) -> tuple[str, int]:
         """File of a row, and its number in it."""
         file = int(self.index["file"][number])
         return self.paths[file], number - int(np.searchsorted(self.index["file"], file))
 
     def _problem(self, number: int, problem: str) -> DataError:
-        path, of_file = self._place(number)
+        path, of_file = self._location(number)
         return DataError(f"row {of_file + 1}: {problem}", path)
 
 
