@@ -140,19 +140,15 @@ class ProfileHook(tf1.train.SessionRunHook):
         if shown is not None:
             atomic.write_text(trace, shown)
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
-        phases = {"steps": len(self._ranges.seconds[_BATCH]), **means}
-        atomic.write_text(self._output_dir / PHASES, documents.to_json(phases, indent=2))
-        self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
-        split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
-        log.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
-
-    def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
-        """Writes the file that `python -m bert_tf profile` shows."""
+        steps = len(self._ranges.seconds[_BATCH])
+        atomic.write_text(self._output_dir / PHASES, documents.to_json({"steps": steps, **means}, indent=2))
         kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
         operations = step_stats.operations(self._traces, kernels)
-        record = Record(len(self._traces), step_us, operations, gpus, self._peak.measure(session))
-        operations_file.write(self._output_dir / OPERATIONS, record)
+        record = Record(len(self._traces), means[_BATCH] * 1e6, operations, gpus, self._peak.measure(session))
+        operations_file.write(self._output_dir / OPERATIONS, record)  # which `python -m bert_tf profile` shows
         self._traces.clear()
+        split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
+        log.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
 
     def _stop_profilers(self) -> None:
         self._profiling = False

@@ -134,6 +134,13 @@ def most_confident(
 
 
 def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
+    gold: tuple[int, int] | None = None
+    predicted: tuple[int, int] | None = None
+    if example.answers and not example.is_misplaced:
+        text, start = example.answers[0]
+        gold = start, start + len(text)
+    if prediction.start is not None and prediction.end is not None:
+        predicted = prediction.start, prediction.end
     return {
         "id": example.guid,
         "text_a": example.context,
@@ -142,19 +149,8 @@ def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
         "predicted": prediction.label or "no answer",
         "confidence": prediction.probability,
         "error": None,
-        "marks": list(marks(_gold(example), _predicted(prediction))),
+        "marks": list(marks(gold, predicted)),
     }
-
-
-def _gold(example: SpanExample) -> tuple[int, int] | None:
-    if not example.answers or example.is_misplaced:
-        return None
-    text, start = example.answers[0]
-    return start, start + len(text)
-
-
-def _predicted(prediction: Prediction) -> tuple[int, int] | None:
-    return None if prediction.start is None or prediction.end is None else (prediction.start, prediction.end)
 
 
 def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> Iterator[Mark]:

@@ -230,17 +230,13 @@ def _articles(source: Source) -> Iterator[Any]:
             for number, article in enumerate(ijson.items(file, "data.item", use_float=True), start=1):  # noqa: B007
                 yield article
         except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
-            reason = (_message(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+            argument = error.args[0] if error.args else ""  # yajl's is bytes if it quotes invalid UTF-8
+            message = argument.decode(errors="replace") if isinstance(argument, bytes) else str(error)
+            reason = (message or type(error).__name__).strip().splitlines()[0].rstrip(".")
             hint = "" if number else "; name JSON lines .jsonl"
             raise DataError(f"not JSON: {reason}; near article {number + 1}{hint}", source) from error
     if not number:
         raise DataError("no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl", source)
-
-
-def _message(error: Exception) -> str:
-    """Returns a parser's message; yajl's is bytes if it quotes invalid UTF-8."""
-    argument = error.args[0] if error.args else ""
-    return argument.decode(errors="replace") if isinstance(argument, bytes) else str(error)
 
 
 def _member(parent: Any, name: str, default: Any = None) -> Any:
