@@ -55,9 +55,7 @@ def remedies(asked: Step, memory: int) -> list[str]:
 def _exact(asked: Step, memory: int) -> list[Combination]:
     """Combinations that keep the result, without those whose kinds of flags include all of another's."""
     minimal: list[Combination] = []
-    for combination in sorted(
-        _exact_for(asked, asked, memory), key=lambda combination: (len(combination.flags), combination.slowdown)
-    ):
+    for combination in sorted(_exact_for(asked, asked, memory), key=lambda c: (len(c.flags), c.slowdown)):
         if not any(_kinds(other) <= _kinds(combination) for other in minimal):
             minimal.append(combination)
     return sorted(minimal, key=_cost)
