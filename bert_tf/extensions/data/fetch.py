@@ -206,9 +206,8 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
         if settings.from_ is None:
             _download(dataset, data_dir, target, digests, say)
         else:
-            _make_folder(
-                dataset, [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts], target
-            )
+            paths = [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts]
+            _make_folder(dataset, paths, target)
         say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
     return [data_dir / dataset.folder for dataset in datasets]
 

@@ -208,9 +208,8 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
         predictions = self._predictions(X)
         names = list(map(str, self.classes_)) if self._several else _names(self.classes_)
         if self._several:
-            return np.array([[name in prediction.label for name in names] for prediction in predictions], np.int64).reshape(
-                -1, len(names)
-            )
+            marks = [[name in prediction.label for name in names] for prediction in predictions]
+            return np.array(marks, np.int64).reshape(-1, len(names))
         numbers = {name: number for number, name in enumerate(names)}
         labels: Array = self.classes_[np.array([numbers[prediction.label] for prediction in predictions], np.int64)]
         return labels

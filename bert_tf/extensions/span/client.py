@@ -84,9 +84,8 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
     pieces = picked(tf.range(tf.size(tokenized.ids.values)), Span(shift, window.lengths))  # [N, (pieces)]
 
     def by_token(values: tf.Tensor) -> tf.Tensor:
-        rows = side_by_side(
-            [marks(0, question_lengths + 2), pieces.with_values(values - _NONE), marks(0, tf.ones_like(question_lengths))]
-        )
+        before, after = marks(0, question_lengths + 2), marks(0, tf.ones_like(question_lengths))
+        rows = side_by_side([before, pieces.with_values(values - _NONE), after])
         return rows + _NONE  # unset positions are 0
 
     starts, ends = (by_token(tf.gather(column.values, pieces.values)) for column in (tokenized.starts, tokenized.ends))

@@ -38,13 +38,11 @@ def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> tu
 
     With `may_be_none` (SQuAD 2.0), references that normalize to no words are ignored if there are others.
     """
-    predicted_words = words(predicted)
+    answer = words(predicted)
     wanted = [words(reference) for reference in references]
     if may_be_none:
         wanted = [reference for reference in wanted if reference]
-    exact, f1 = zip(
-        *((float(predicted_words == reference), _f1(predicted_words, reference, may_be_none)) for reference in wanted or [()])
-    )
+    exact, f1 = zip(*((float(answer == reference), _f1(answer, reference, may_be_none)) for reference in wanted or [()]))
     return max(exact), max(f1)
 
 

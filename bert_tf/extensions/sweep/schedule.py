@@ -70,11 +70,8 @@ def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_s
         fewest, most = min(planned.slots for planned in of_task), max(planned.slots for planned in of_task)
         rows.append([task, str(len(of_task)), each, str(most) if fewest == most else f"{fewest} to {most}", ends])
     yield from text_table.table(["task", "runs", "each, on one slot", "slots", "the last ends after"], rows, left=(0,))
-    total, longest, whole = (
-        sum(run.cost for run in runs),
-        max(run.cost for run in runs),
-        max(planned.end for planned in timeline),
-    )
+    total, longest = sum(run.cost for run in runs), max(run.cost for run in runs)
+    whole = max(planned.end for planned in timeline)
     least = total / slots if spread else max(total / slots, longest)
     one_slot, all_slots, ideal = (_cost_text(cost, tokens_per_second) for cost in (total, whole, least))
     yield f"{len(runs)} runs: {one_slot} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"

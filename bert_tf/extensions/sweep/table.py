@@ -171,17 +171,13 @@ def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
         groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
     tasks = list(dict.fromkeys(task for task, _ in groups))
     rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
-    rows.sort(key=lambda combination: (tasks.index(combination.task), -combination.rank))
+    rows.sort(key=lambda row: (tasks.index(row.task), -row.rank))
     shown = (
-        [
-            name
-            for name in rows[0].cells
-            if name not in _OPTIONAL or any(combination.cells[name] != _NONE for combination in rows)
-        ]
+        [name for name in rows[0].cells if name not in _OPTIONAL or any(row.cells[name] != _NONE for row in rows)]
         if rows
         else []
     )
-    yield from text_table.table(shown, [[combination.cells[name] for name in shown] for combination in rows], left=(0, 1, 2))
+    yield from text_table.table(shown, [[row.cells[name] for name in shown] for row in rows], left=(0, 1, 2))
 
 
 class _Combination:

@@ -36,10 +36,8 @@ class MLflow:
     def marks(self) -> Known:
         last = {}
         for name in self.client.get_run(self.run).data.metrics:
-            point = max(
-                self.client.get_metric_history(self.run, name),
-                key=lambda measurement: (measurement.step, measurement.timestamp),
-            )
+            history = self.client.get_metric_history(self.run, name)
+            point = max(history, key=lambda value: (value.step, value.timestamp))
             last[name] = Point(name, point.step, point.value)
         return last
 
