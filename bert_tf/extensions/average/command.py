@@ -122,7 +122,11 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lines = evaluations.read(folder, up_to=_ALL)
     if not lines:
         raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
-    name = _result(folder, lines, metric)
+    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
+    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]  # the named one, the run's, or its first
+    if chosen not in known:
+        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
+    name = f"eval_{chosen}"
     by_step = _usable_checkpoints(folder)
     evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
     ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
@@ -131,15 +135,6 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
             f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
         )
     return [by_step[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
-
-
-def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
-    """Result that ranks checkpoints: the named one, else the run's, else its first."""
-    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
-    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
-    if chosen not in known:
-        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
-    return f"eval_{chosen}"
 
 
 def _worth(line: evaluations.Line, name: str) -> float:

@@ -135,7 +135,12 @@ def rename(settings: RenameSettings) -> Written:
 
     checkpoint, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
     names = {entry: _renamed(entry, rules) for entry in checkpoint.entries}
-    _refuse_collisions(names)
+    entry_of: dict[str, str] = {}
+    for name, new in names.items():
+        if not new:
+            raise FlagError(f"--map: {name} would have no name")
+        if entry_of.setdefault(new, name) != name:
+            raise FlagError(f"--map: {entry_of[new]} and {name} would both be {new}; nothing was written")
     if settings.dry_run or settings.output is None:
         return Written(None, names)
     if all(new == entry for entry, new in names.items()):
@@ -172,15 +177,6 @@ def _renamed(name: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
     for old, new in rules:
         name = old.sub(new, name)
     return name
-
-
-def _refuse_collisions(names: Mapping[str, str]) -> None:
-    homes: dict[str, str] = {}
-    for name, new in names.items():
-        if not new:
-            raise FlagError(f"--map: {name} would have no name")
-        if homes.setdefault(new, name) != name:
-            raise FlagError(f"--map: {homes[new]} and {name} would both be {new}; nothing was written")
 
 
 @takes(ConvertSettings)

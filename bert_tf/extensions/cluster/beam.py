@@ -268,17 +268,15 @@ class _Compute(apache_beam.DoFn):
         left_out: list[DataError] = []
         chunks = [piece.examples] if isinstance(piece, _Chunk) else self._rows(piece, left_out)
         computes = self._loaded.computes
+        # Numbers of parts, which sort them in row order; 0 is a header.
+        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
+        first = (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
         read = ahead((named, computes.read(named)) for named in self._with_ids(piece.path, chunks))
-        for number, (examples, features) in enumerate(read, self._number(piece)):
+        for number, (examples, features) in enumerate(read, first):
             with self._loaded.turn:
                 part = computes.lines(number, examples, features, self._form)
             yield part
         yield from map(_left_out_line, left_out)
-
-    def _number(self, piece: Any) -> int:
-        """Returns the number of a piece's first part, which sorts parts in row order; 0 is a header."""
-        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
-        return (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
 
     def _rows(self, piece: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
         report = left_out.append if self._reads.skip_bad_rows else tables.refuse

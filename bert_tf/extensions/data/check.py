@@ -176,7 +176,8 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
             with _heard() as heard:
                 counts = survey(_examples(task, data_dir or "", split, problems), size, train or frozenset())
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
-            warnings = (*_warnings(task, counts, is_train=split == TRAIN), *_of_readers(heard, path))
+            of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in heard]
+            warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
             train = counts.texts if split == TRAIN else train
             if problems or not counts.rows:
@@ -207,11 +208,6 @@ def _heard() -> Iterator[list[str]]:
         for logger, propagates in zip(loggers, propagated):
             logger.removeHandler(collector)
             logger.propagate = propagates
-
-
-def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
-    for message in heard:
-        yield f"warning        {message.removeprefix(f'{path}: ')}"
 
 
 def splits_of(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:

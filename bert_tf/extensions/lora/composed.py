@@ -46,7 +46,8 @@ class Composed(CheckpointReader):
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
         plan = plan_restore(self._parent, config, (), self._adapter.layers)
-        encoder, own_names = encoder_shapes(config), [name for name in updates.shapes if not _is_update(name)]
+        encoder = encoder_shapes(config)
+        own_names = [name for name in updates.shapes if f"/{DOWN}" not in name and f"/{UP}" not in name]  # nor their moments
         self._stored = {name: plan.stored(name) for name in plan.loaded if name not in own_names}
         missing = next((name for name in encoder if name not in own_names and name not in self._stored), None)
         if missing:
@@ -75,10 +76,6 @@ class Composed(CheckpointReader):
             return value
         down, up = (self._updates[f"{scope}/{part}"].astype(np.float32) for part in (DOWN, UP))
         return value.astype(np.float32) + product(down, up * np.float32(self._adapter.scaling_of(scope)))
-
-
-def _is_update(name: str) -> bool:
-    return f"/{DOWN}" in name or f"/{UP}" in name  # and their moments
 
 
 def product(down: npt.NDArray[np.float32], up: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

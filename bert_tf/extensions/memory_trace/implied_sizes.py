@@ -88,7 +88,8 @@ NAMES = tuple(dict.fromkeys(rule.quantity for rule in _RULES))
 def infer(trace: Trace) -> dict[str, Size]:
     """Returns the sizes that can be inferred: `NAMES`, `LAYERS`, `PARAMETERS`; batch sizes are per micro-batch."""
     measured = _measured(trace)
-    numbers = _bytes_of_numbers(measured)
+    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # a weight cast for its product
+    numbers = {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
     known: dict[str, Size] = {}
     evidence: dict[str, list[Evidence]] = collections.defaultdict(list)
     pending = list(_RULES)
@@ -127,11 +128,6 @@ def _measured(trace: Trace) -> dict[str, int]:
     if any(_PART.search(name) for name, _ in outputs):
         left_out.add("IteratorGetNext")  # it covers all micro-batches
     return {f"{_PART.sub('', name)}:{output.slot}": output.requested for name, output in outputs if name not in left_out}
-
-
-def _bytes_of_numbers(measured: Mapping[str, int]) -> dict[str, int]:
-    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # a weight cast for its product
-    return {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
 
 
 def _evidence(rule: _Rule, measured: Mapping[str, int], known: Mapping[str, Size], number: int | None) -> list[Evidence]:

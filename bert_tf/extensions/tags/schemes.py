@@ -109,18 +109,15 @@ class Seen:
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
 
 
-def _begin_entities(tags: Iterable[str]) -> bool:
-    """Whether tags have the type of an entity, which no tag of another kind has."""
-    return any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in tags)
-
-
 def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
     """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first.
 
     A few other tags among those of entities are mistakes.
     """
     all_tags = {*counts, *also}
-    if are_of_entities(counts) or _begin_entities(counts):
+    # No tag of another kind has a type, as B-PER and I-PER have.
+    begin_entities = any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in counts)
+    if are_of_entities(counts) or begin_entities:
         return labels_of(filter(is_of_entity, all_tags))
     (most, _), *_ = counts.most_common(1)
     return (most, *sorted(all_tags - {most}))

@@ -188,21 +188,15 @@ def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    schema = _schema(form, tokens=parts.are_of_tokens)
+    vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(form.dtype)), form.width)
+    text = [(name, pyarrow.string()) for name in ("id", "text", "text_b")]
+    of_tokens = [("tokens", pyarrow.list_(pyarrow.string())), ("vectors", pyarrow.list_(vector))]
+    fields = [*text, *(of_tokens if parts.are_of_tokens else [("vector", vector)])]
+    schema = pyarrow.schema(fields, {ENCODING: documents.to_json(form.encoding)})
     with pyarrow.parquet.ParquetWriter(whole, schema, **_PARQUET) as writer:
         for part in parts:
             values = np.frombuffer(parts.vectors(part), form.dtype)
             writer.write_table(_table(schema, values, parts.rows(part), form.width), row_group_size=_ROWS_OF_GROUP)
-
-
-def _schema(form: ArrayForm, *, tokens: bool) -> Any:
-    import pyarrow
-
-    vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(form.dtype)), form.width)
-    text = [(name, pyarrow.string()) for name in ("id", "text", "text_b")]
-    of_tokens = [("tokens", pyarrow.list_(pyarrow.string())), ("vectors", pyarrow.list_(vector))]
-    fields = [*text, *(of_tokens if tokens else [("vector", vector)])]
-    return pyarrow.schema(fields, {ENCODING: documents.to_json(form.encoding)})
 
 
 def _table(schema: Any, values: npt.NDArray[Any], rows: Sequence[Mapping[str, Any]], width: int) -> Any:

@@ -51,7 +51,8 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
             characters[c] += times
     common = sorted(c for c, times in characters.items() if times >= min_frequency)
     left_out = Counter({c: times for c, times in characters.items() if times < min_frequency})
-    initial = [*_special(unused), *common, *(_SUFFIX + c for c in common if _goes_on(c))]
+    within_words = [_SUFFIX + c for c in common if not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)]
+    initial = [*_special(unused), *common, *within_words]
     if not common:
         raise FlagError(f"--min_frequency={min_frequency}: no character of the corpus occurs that often; lower it")
     if len(initial) > size:
@@ -65,11 +66,6 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
 
 def _special(unused: int) -> list[str]:
     return [PAD, *map(UNUSED.format, range(unused)), UNK, CLS, SEP, MASK]
-
-
-def _goes_on(c: str) -> bool:
-    """Whether a character can continue a word."""
-    return not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)
 
 
 def _trained(pairs: Sequence[tuple[str, int]], initial: Sequence[str], size: int, min_frequency: int) -> tuple[str, ...]:

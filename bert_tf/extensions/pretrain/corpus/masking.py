@@ -58,20 +58,18 @@ class Masking:
         self, input_ids: IntArray, input_mask: IntArray, *, rows: npt.NDArray[np.integer[Any]], epoch: int = 0
     ) -> Masked:
         """Masks rows: `input_ids` with [CLS] and [SEP], `input_mask` [B, T], row numbers `rows` [B], `epoch` from 0."""
-        keys = splitmix64(splitmix64(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
+        seed = splitmix64(np.array([self.seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
+        keys = splitmix64(splitmix64(seed) ^ rows.astype(np.uint64))  # [B]
         maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
-        counts = self._counts(input_mask.sum(axis=1), maskable.sum(axis=1), _uniform(keys, _COUNT))
+        wanted = np.floor(input_mask.sum(axis=1) * self.probability + _uniform(keys, _COUNT)).astype(np.int32)
+        counts = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable.sum(axis=1)).astype(
+            np.int32
+        )  # [B] masks
         tokens = np.arange(input_ids.shape[1], dtype=np.uint64)
         keys = splitmix64(keys[:, None] ^ tokens)  # [B, T]
         choose = self._words if self.whole_words else _pieces
         chosen = choose(input_ids, maskable, counts, _uniform(keys, _ORDER))
         return self._replaced(input_ids, chosen, keys)
-
-    def _counts(self, tokens: IntArray, maskable: IntArray, drawn: Floats) -> IntArray:
-        """Target number of masks of each row [B]."""
-        wanted = np.floor(tokens * self.probability + drawn).astype(np.int32)
-        counts: IntArray = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable).astype(np.int32)
-        return counts
 
     def _words(self, input_ids: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
         """[B, T] mask by whole words: in random order, skipping words that would exceed the count."""
@@ -132,10 +130,6 @@ def _texts(vocabulary: Vocabulary) -> IntArray:
     """[n] ids of pieces that text can contain."""
     left_out = {*SPECIAL_TOKENS, *filter(UNUSED.fullmatch, vocabulary.tokens)}
     return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
-
-
-def _key(seed: int, epoch: int) -> Bits:
-    return splitmix64(np.array([seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
 
 
 def _uniform(keys: Bits, purpose: int) -> Floats:
