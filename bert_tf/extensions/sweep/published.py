@@ -60,12 +60,12 @@ def notes(results: Sequence[Result], folder: Path) -> Iterator[str]:
         runs = sorted(
             (result for result in results if result.task == task), key=lambda result: int(result.name.rpartition("-trial")[2])
         )
-        halves = [[result for result in runs if _is_published(result.varying) == published] for published in (True, False)]
+        sides = [[result for result in runs if _is_published(result.varying) == published] for published in (True, False)]
         first = next((result.metric for result in runs if result.metric), "eval_")[len("eval_") :]
-        count = min(map(len, halves))
-        grid, equal, search = (_best(group, first) for group in (halves[0], halves[1][:count], halves[1]))
+        count = min(map(len, sides))
+        grid, equal, search = (_best(group, first) for group in (sides[0], sides[1][:count], sides[1]))
         if grid and search:
-            yield f"{task}: {_compared(first, grid, equal, search, [len(group) for group in halves], folder)}"
+            yield f"{task}: {_compared(first, grid, equal, search, [len(group) for group in sides], folder)}"
 
 
 def _is_published(varying: Mapping[str, Any]) -> bool:
