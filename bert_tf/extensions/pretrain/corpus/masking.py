@@ -62,9 +62,8 @@ class Masking:
         keys = splitmix64(splitmix64(seed) ^ rows.astype(np.uint64))  # [B]
         maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
         wanted = np.floor(input_mask.sum(axis=1) * self.probability + _uniform(keys, _COUNT)).astype(np.int32)
-        counts = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable.sum(axis=1)).astype(
-            np.int32
-        )  # [B] masks
+        wanted = np.clip(wanted, 1, self.max_predictions_per_seq)
+        counts = np.minimum(wanted, maskable.sum(axis=1)).astype(np.int32)  # [B]
         tokens = np.arange(input_ids.shape[1], dtype=np.uint64)
         keys = splitmix64(keys[:, None] ^ tokens)  # [B, T]
         choose = self._words if self.whole_words else _pieces

@@ -190,14 +190,14 @@ class _Source(NamedTuple):
 
     store: TokenStore
     used: Used
-    index: int
+    position: int
     draws: random.Random
 
     def other(self, tokens: int) -> tuple[int, int]:
         """A range of `tokens` from a random sentence, of another document if possible; shorter if that document ends."""
         for _ in range(_TRIES):
             index = _below(self.draws, len(self.used))
-            if index != self.index:
+            if index != self.position:
                 break
         first, end = self.store.document_starts[self.used[index] :][:2].tolist()
         sentence = first + _below(self.draws, end - first)
