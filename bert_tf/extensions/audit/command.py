@@ -133,8 +133,8 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     summary = "\n".join([*table(("problem", "rows", "score"), kinds, left=(0, 2)), "", *notes])
     separator = getattr(task.family, "label_separator", " ")
     result = AuditResult(tuple(ranked), summary, folder / TABLE, folder / PAGE)
-    own = settings.tasks.custom
-    name = Path(own.train_file or own.dev_file or task.name).name
+    custom = settings.tasks.custom
+    name = Path(custom.train_file or custom.dev_file or task.name).name
     cells = findings.table(ranked, separator).encode(errors="backslashreplace")
     _write(result, cells, page.render(name, task.family, ranked, notes, separator, digest=hashlib.sha256(cells).hexdigest()))
     return result
@@ -176,7 +176,7 @@ def _rows(task: Task, settings: AuditSettings, environment: Mapping[str, str]) -
         if path.exists() or split in names:
             examples = task.examples(data.folder, split)
             log.info("%s: %d rows of %s", split, len(examples), path)
-            rows += [findings.row_of(split, one, is_train=split in names) for one in examples]
+            rows += [findings.row_of(split, example, is_train=split in names) for example in examples]
     return rows
 
 

@@ -39,7 +39,7 @@ def keys(rows: Sequence[Row]) -> list[Key]:
 
 def firsts(by_row: Sequence[Key]) -> list[int]:
     """Numbers of the first rows of each key."""
-    return sorted({key: place for place, key in reversed(list(enumerate(by_row)))}.values())
+    return sorted({key: number for number, key in reversed(list(enumerate(by_row)))}.values())
 
 
 def exact(rows: Sequence[Row], by_row: Sequence[Key]) -> Iterator[Finding]:
@@ -66,15 +66,15 @@ def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[F
     """Pairs of different texts that share enough; each row once, with the earlier one that it shares most with."""
     best: dict[tuple[int, bool], tuple[float, int]] = {}  # by the later row, and whether the pair is a leak
     numbers = firsts(by_row)
-    for one, other, share in similar([by_row[number] for number in numbers], least):
-        one, other = numbers[one], numbers[other]
-        key = other, rows[one].is_train and not rows[other].is_train
-        best[key] = max(best.get(key, (0.0, 0)), (share, one))
-    for (other, is_leak), (share, one) in best.items():
+    for earlier, later, share in similar([by_row[number] for number in numbers], least):
+        earlier, later = numbers[earlier], numbers[later]
+        key = later, rows[earlier].is_train and not rows[later].is_train
+        best[key] = max(best.get(key, (0.0, 0)), (share, earlier))
+    for (later, is_leak), (share, earlier) in best.items():
         if is_leak:
-            yield Finding(findings.NEAR_LEAK, share, rows[one], other=rows[other])
+            yield Finding(findings.NEAR_LEAK, share, rows[earlier], other=rows[later])
         else:
-            yield Finding(findings.NEAR_DUPLICATE, share, rows[other], other=rows[one])
+            yield Finding(findings.NEAR_DUPLICATE, share, rows[later], other=rows[earlier])
 
 
 def similar(texts: Sequence[Key], least: float) -> Iterator[tuple[int, int, float]]:
@@ -88,8 +88,8 @@ def similar(texts: Sequence[Key], least: float) -> Iterator[tuple[int, int, floa
     for start in range(0, len(texts), step):
         part = slice(start, start + step)
         shares = np.min([np.max([_jaccard(bags, part) for bags in side], axis=0) for side in sides], axis=0)
-        for one, other in np.argwhere(np.triu(shares >= least, start + 1)).tolist():
-            yield start + one, other, float(shares[one, other])
+        for earlier, later in np.argwhere(np.triu(shares >= least, start + 1)).tolist():
+            yield start + earlier, later, float(shares[earlier, later])
 
 
 def _words(text: str) -> set[str]:
@@ -98,7 +98,7 @@ def _words(text: str) -> set[str]:
 
 def _trigrams(text: str) -> set[str]:
     padded = f" {text} "
-    return {padded[place : place + 3] for place in range(len(padded) - 2)}
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}
 
 
 def _bags(texts: Sequence[str], split: Callable[[str], set[str]]) -> Any:
@@ -127,5 +127,5 @@ def outliers(rows: Sequence[Row], by_row: Sequence[Key], vectors: Floats) -> Ite
         cosines = 1.0 - distances[:, 1:].mean(axis=1)
         centre = np.median(cosines)
         limit = centre - _FAR * _ROBUST * np.median(np.abs(cosines - centre))
-        for place in np.flatnonzero(cosines < limit):
-            yield Finding(findings.OUTLIER, float(cosines[place]), rows[numbers[place]])
+        for index in np.flatnonzero(cosines < limit):
+            yield Finding(findings.OUTLIER, float(cosines[index]), rows[numbers[index]])

@@ -81,14 +81,17 @@ def label_text(label: Any, separator: str) -> str:
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """By kind, then the worst first."""
     ranks = {kind: rank for rank, kind in enumerate(KINDS)}
-    return sorted(findings, key=lambda one: (ranks[one.problem], one.score if one.problem in _ASCENDING else -one.score))
+    return sorted(
+        findings,
+        key=lambda finding: (ranks[finding.problem], finding.score if finding.problem in _ASCENDING else -finding.score),
+    )
 
 
 def counts(findings: Iterable[Finding]) -> dict[str, int]:
     """Number of findings by kind."""
-    numbers = collections.Counter(one.problem for one in findings)
+    numbers = collections.Counter(finding.problem for finding in findings)
     return {kind: numbers[kind] for kind in KINDS}
 
 
 def table(findings: Sequence[Finding], separator: str) -> str:
-    return spreadsheets.csv_of([COLUMNS, *(one.cells(separator) for one in findings)])
+    return spreadsheets.csv_of([COLUMNS, *(finding.cells(separator) for finding in findings)])

@@ -92,7 +92,7 @@ def tag_issues(rows: Sequence[Any], predictions: Sequence[Cells]) -> list[Issue]
     means = {tag: of_labels[all_labels == tag].mean() for tag in set(all_labels.tolist())}
     issues = []
     for n, (label, tag, score) in enumerate(zip(labels, tags, scores)):
-        wrong = (label != tag) & (score >= np.array([means.get(one, np.inf) for one in tag]))
+        wrong = (label != tag) & (score >= np.array([means.get(name, np.inf) for name in tag]))
         if wrong.any():
             issues.append(Issue(n, float((1.0 - score)[wrong].min()), " ".join(np.where(wrong, tag, label))))
     return issues
@@ -133,10 +133,10 @@ def _numbers(family: Family, cells: Cells, guid: str) -> list[float]:
             return [number(cells.get("score", cells.get("label")))]
         except RowError as error:
             raise ValueError(f"{guid}: {error}") from error
-    given = (
+    values = (
         _values(cells["probabilities"]) if family.kind == CHOICE else [cells[f"probability_{name}"] for name in family.labels]
     )
-    shares = [_share(one, guid) for one in given]
+    shares = [_share(value, guid) for value in values]
     if family.kind != MULTI_LABEL and abs(sum(shares) - 1.0) > _ROUNDING:
         raise ValueError(f"{guid}: the probabilities have the sum {sum(shares):g}, not 1")
     return shares

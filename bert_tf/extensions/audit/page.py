@@ -27,8 +27,8 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
 
     names = ("page.html.j2", "page.js", "page.css")
     template, script, style = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
-    kinds = itertools.groupby(ranked, key=lambda one: one.problem)
-    shown = [one for _, kind in kinds for one in itertools.islice(kind, _MOST)]
+    kinds = itertools.groupby(ranked, key=lambda finding: finding.problem)
+    shown = [finding for _, kind in kinds for finding in itertools.islice(kind, _MOST)]
     counts = findings.counts(ranked)
     text = jinja2.Template(template, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).render(
         name=name,
@@ -36,12 +36,12 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
         notes=notes,
         kinds=[(kind, counts[kind], meaning) for kind, meaning in findings.KINDS.items()],
         problems=[kind for kind, count in counts.items() if count],
-        splits=dict.fromkeys(one.row.split for one in shown),
+        splits=dict.fromkeys(finding.row.split for finding in shown),
         total=len(ranked),
         most=_MOST,
         labels=family.labels,
         only_labels=family.kind == CLASSIFICATION,
-        findings=[_shown(one, separator) for one in shown],
+        findings=[_row(finding, separator) for finding in shown],
         style=markupsafe.Markup(style),
         script=markupsafe.Markup(script),  # none of it is from the data
         script_source=scripts.source(script),
@@ -49,10 +49,10 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
     return text.encode("utf-8", "replace").decode()
 
 
-def _shown(one: Finding, separator: str) -> dict[str, Any]:
+def _row(finding: Finding, separator: str) -> dict[str, Any]:
     """Cells of the table by name, and of a similar row its texts."""
-    similar = one.other.texts if one.other and one.problem in findings.NEAR else ()
-    return {**dict(zip(findings.COLUMNS, one.cells(separator))), "is_train": one.row.is_train, "similar": similar}
+    similar = finding.other.texts if finding.other and finding.problem in findings.NEAR else ()
+    return {**dict(zip(findings.COLUMNS, finding.cells(separator))), "is_train": finding.row.is_train, "similar": similar}
 
 
 def written_with(page: Path) -> str:

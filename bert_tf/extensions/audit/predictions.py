@@ -22,7 +22,9 @@ def issues(paths: str, family: Family, examples: Sequence[Any]) -> list[Issue]:
     if "" in names:
         raise FlagError(f"--predictions={paths}: a name is empty; remove the extra comma")
     runs = [_read(Path(name)) for name in names]
-    numbers = [n for n, one in enumerate(examples) if one.label is not None and all(one.guid in run for run in runs)]
+    numbers = [
+        n for n, example in enumerate(examples) if example.label is not None and all(example.guid in run for run in runs)
+    ]
     if not numbers:
         raise DataError(f"no prediction of a training row: its ids are {', '.join(list(runs[-1])[:3])}", paths)
     rows = [examples[number] for number in numbers]
@@ -44,16 +46,16 @@ def _read(path: Path) -> Mapping[str, Cells]:
     form = tables.form_of(str(path))
     table = tables.open_table(path, form=form)
     table.require(_ID, "name a prediction file of the package")
-    found: dict[str, Cells] = {}
+    cells_by_id: dict[str, Cells] = {}
 
     def add(_: int, row: list[Any]) -> None:
-        given = [spreadsheets.original(cell) if form == names.CSV else cell for cell in row]
-        guid = cells.name(given[0], _ID)
-        if guid in found:
+        values = [spreadsheets.original(cell) if form == names.CSV else cell for cell in row]
+        guid = cells.name(values[0], _ID)
+        if guid in cells_by_id:
             raise tables.RowError(f"the id {guid!r:.80} is in a line above; each row has one prediction")
-        found[guid] = dict(zip(table.names, given[1:]))
+        cells_by_id[guid] = dict(zip(table.names, values[1:]))
 
     list(table.read([_ID, *table.names], add))
-    if not found:
+    if not cells_by_id:
         raise DataError("no predictions below the header line", path)
-    return found
+    return cells_by_id

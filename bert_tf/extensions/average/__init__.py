@@ -20,13 +20,13 @@ class LastSettings(Settings):
     )
 
     def check(self, config: RunSpec) -> None:
-        count, kept = self.average_last, config.train.keep_checkpoint_max
+        count, limit = self.average_last, config.train.keep_checkpoint_max
         if count == 1:
             raise FlagError("--average_last=1: must be 0 or at least 2")
         if "save_checkpoints_steps" not in config.given:
             raise FlagError(f"--average_last={count}: needs --save_checkpoints_steps=N")
-        if 0 < kept < count:
-            raise FlagError(f"--average_last={count}: only --keep_checkpoint_max={kept} checkpoints are kept")
+        if 0 < limit < count:
+            raise FlagError(f"--average_last={count}: only --keep_checkpoint_max={limit} checkpoints are kept")
 
 
 EXTENSION = Extension(

@@ -81,17 +81,17 @@ def average(settings: AverageSettings) -> list[str]:
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import TensorFlowTensors
 
-    checkpoints = _chosen(settings)
+    checkpoints = _selected_checkpoints(settings)
     shares = _shares(settings.weights, len(checkpoints))
     _refuse_other_meanings(checkpoints)
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
-        models.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        models.write_model(folder, mean.mean_weights(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
         models.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
     log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings.output)
     return checkpoints
 
 
-def _chosen(settings: AverageSettings) -> list[str]:
+def _selected_checkpoints(settings: AverageSettings) -> list[str]:
     folder = Path(settings.checkpoints[0])
     if settings.last or settings.best:
         why = files.missing_folder(folder)
@@ -105,41 +105,36 @@ def _prefix(name: str) -> str:
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE
 
-    found = models.opened(name)
-    if found.layout == HUGGINGFACE:
+    checkpoint = models.opened(name)
+    if checkpoint.layout == HUGGINGFACE:
         raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
-    return found.place
+    return checkpoint.name
 
 
 def _last(folder: Path, count: int) -> list[str]:
-    there = _kept(folder)
-    if len(there) < count:
-        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, fewer than --last={count}; {_MORE}")
-    return [there[step] for step in sorted(there)[-count:]]
+    by_step = _usable_checkpoints(folder)
+    if len(by_step) < count:
+        raise CheckpointError(f"{folder}: {counted(len(by_step), 'checkpoint')}, fewer than --last={count}; {_MORE}")
+    return [by_step[step] for step in sorted(by_step)[-count:]]
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lines = evaluations.read(folder, up_to=_ALL)
     if not lines:
         raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
-    name = _result(folder, lines, metric)
-    there = _kept(folder)
-    evaluated = [line for line in lines if evaluations.step_of(line) in there]
+    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
+    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]  # the named one, the run's, or its first
+    if chosen not in known:
+        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
+    name = f"eval_{chosen}"
+    by_step = _usable_checkpoints(folder)
+    evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
     ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
         raise CheckpointError(
             f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
         )
-    return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
-
-
-def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
-    """Result that ranks checkpoints: the named one, else the run's, else its first."""
-    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
-    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
-    if chosen not in known:
-        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
-    return f"eval_{chosen}"
+    return [by_step[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
 
 
 def _worth(line: evaluations.Line, name: str) -> float:
@@ -149,11 +144,11 @@ def _worth(line: evaluations.Line, name: str) -> float:
     return -value if ranking.is_cost(name) else value
 
 
-def _kept(folder: Path) -> dict[int, str]:
+def _usable_checkpoints(folder: Path) -> dict[int, str]:
     from bert_tf.checkpoints import saved
 
-    found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
-    return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
+    prefixes = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
+    return {int(prefix.rpartition("-")[2]): prefix for prefix in prefixes if prefix.rpartition("-")[2].isdecimal()}
 
 
 def _shares(text: str | None, count: int) -> list[float] | None:
@@ -172,16 +167,16 @@ def _shares(text: str | None, count: int) -> list[float] | None:
 
 def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
     first, *others = checkpoints
-    said = _meaning(first)
+    expected = _meaning(first)
     for other in others:
-        found = _meaning(other)
-        for name in said.keys() & found.keys():
-            if said[name] != found[name]:
+        meaning = _meaning(other)
+        for name in expected.keys() & meaning.keys():
+            if expected[name] != meaning[name]:
                 what = name.removesuffix("_sha256").replace("_", " ")
                 values = (
                     ""
                     if name.endswith("_sha256")
-                    else f" ({documents.to_json(found[name])[:80]}; there {documents.to_json(said[name])[:80]})"
+                    else f" ({documents.to_json(meaning[name])[:80]}; there {documents.to_json(expected[name])[:80]})"
                 )
                 raise CheckpointError(f"{other}: not the same {what} as {first}{values}: their mean would be meaningless")
 
@@ -191,11 +186,11 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
 
     CheckpointReader(checkpoint)  # raises if it is missing
     record = run_folder.trained(Path(checkpoint).parent)
-    found = {name: record[name] for name in _SAME if name in record}
+    meaning = {name: record[name] for name in _SAME if name in record}
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
-    if "vocabulary_sha256" not in found and vocabulary.is_file():
-        found["vocabulary_sha256"] = library.read(vocabulary).fingerprint
-    return found
+    if "vocabulary_sha256" not in meaning and vocabulary.is_file():
+        meaning["vocabulary_sha256"] = library.read(vocabulary).fingerprint
+    return meaning
 
 
 def _print(call: Call) -> None:

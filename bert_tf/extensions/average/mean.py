@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 Entries = dict[str, Array]
 
 
-def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
+def mean_weights(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
     """Returns the mean weights, float32 by name, and the last checkpoint's step; one entry at a time is in memory.
 
     Training state is dropped; without shares all checkpoints count the same. Raises CheckpointError if the weights of
@@ -33,9 +33,9 @@ def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Ent
     wanted = np.array(shares or [1.0] * len(readers), np.float64)
     wanted /= wanted.max()  # the sum of large ones would be infinite
     factors = wanted / wanted.sum()
-    found = {name: _mean(readers, name, factors) for name in progress.bar(names, desc="averaging", unit="variables")}
+    means = {name: _mean(readers, name, factors) for name in progress.bar(names, desc="averaging", unit="variables")}
     step = {_STEP: readers[-1][_STEP]} if _STEP in readers[-1].shapes else {}
-    return {**found, **step}
+    return {**means, **step}
 
 
 def _weights(reader: CheckpointReader) -> list[str]:
@@ -45,8 +45,8 @@ def _weights(reader: CheckpointReader) -> list[str]:
 
 
 def _refuse_another_model(first: CheckpointReader, other: CheckpointReader, names: Sequence[str]) -> None:
-    found = _weights(other)
-    lacking = sorted({*names} ^ {*found})
+    weights = _weights(other)
+    lacking = sorted({*names} ^ {*weights})
     if lacking:
         where = first if lacking[0] in first.shapes else other
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""

@@ -34,18 +34,18 @@ class AverageOfLast(Part):
         due = {due for steps in every for due in range(steps, step, steps)}
         last = sorted({*due, step})[-count:]
         prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved)) for saved in last]
-        there = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
-        if len(there) < count:
-            log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(there))
-        average = keep_mean(run.output_dir, there, step)
-        log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
+        existing = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
+        if len(existing) < count:
+            log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(existing))
+        average = keep_mean(run.output_dir, existing, step)
+        log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in existing), average)
 
 
 def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
     """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
     folder = atomic.make_folder(output_dir / run_layout.AVERAGE, follows=False)
     name = folder / run_layout.of_step(run_layout.CHECKPOINTS, step)
-    entries = mean.of(checkpoints)
+    entries = mean.mean_weights(checkpoints)
     with atomic.readable_errors(folder):
         write_checkpoint(name, entries)
     kept.keep_alone(name, output_dir)

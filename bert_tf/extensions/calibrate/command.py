@@ -112,17 +112,22 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
     family, examples, name = _labelled(settings, model)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         with _predictor(settings, model, family) as predictor:
-            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
-        fit.write(model.prefix, found, examples)
-    return found
+            calibration = fit.calibrate(
+                family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
+            )
+        fit.write(model.prefix, calibration, examples)
+    return calibration
 
 
 def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list[Any], str]:
     """The family, the examples of all splits, and what messages call them."""
     from bert_tf.batch.checkpoints import Named
     from bert_tf.extensions.calibrate import fit
+    from bert_tf.tasks.custom import NAME as CUSTOM
 
-    datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}, Evaluator()))
+    task_name = settings.task_name or model.record.get("task_name") or CUSTOM
+    entry = TaskEntry(task_name, settings.data_dir, None, settings.data, settings.columns)
+    datasets = list(datasets_of(entry, [Named(model.prefix)], {}, Evaluator()))
     family = datasets[0].family(model)
     model.refuse(family)
     examples = [example for dataset in datasets for example in dataset.examples]
@@ -137,13 +142,6 @@ def _predictor(settings: CalibrateSettings, model: Trained, family: Family) -> c
 
     inference = batch_machine.inference(settings.machine, settings.eval_batch_size, [model.prefix], environment=os.environ)
     return contextlib.closing(Predictor(model, family, inference))
-
-
-def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
-    from bert_tf.tasks.custom import NAME as CUSTOM
-
-    name = settings.task_name or model.record.get("task_name") or CUSTOM
-    return TaskEntry(name, settings.data_dir, None, settings.data, settings.columns)
 
 
 def _run(call: Call) -> None:

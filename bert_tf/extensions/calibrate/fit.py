@@ -72,12 +72,12 @@ class Calibrated(Printed):
             for name, before, after in zip(Calibration._fields, self.before, self.after)
         ]
         rows += [[name, f"{before:.4f}", f"{after:.4f}"] for name, (before, after) in self.metrics.items()]
-        rules = [f"{name}: {_shown(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
+        rules = [f"{name}: {_digits(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
         return "\n".join(
             [
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
-                f"temperature: {_shown(self.temperatures)}",
+                f"temperature: {_digits(self.temperatures)}",
                 _by_chance(self.ece_by_chance),
                 *rules,
             ]
@@ -88,8 +88,8 @@ def _by_chance(ece: float) -> str:
     return f"a perfectly calibrated model would have an ECE of about {ece:.4f} on this many rows"
 
 
-def _shown(value: float | Sequence[float]) -> str:
-    return ", ".join(f"{one:.3f}" for one in (value if isinstance(value, Sequence) else [value]))
+def _digits(value: float | Sequence[float]) -> str:
+    return ", ".join(f"{number:.3f}" for number in (value if isinstance(value, Sequence) else [value]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,14 +132,14 @@ def calibrate(
     """
     check(family, len(examples), data=data, rules=rules)
     order = np.random.default_rng(seed).permutation(len(examples))
-    fitted, reported = ([examples[place] for place in sorted(half)] for half in np.array_split(order, 2))
+    fitted, reported = ([examples[index] for index in sorted(half)] for half in np.array_split(order, 2))
     of_fitted, of_reported = predict(fitted), predict(reported)
     parts, others = (list(family.labelled_logits(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
     temperatures = tuple(_temperature(part, family, number) for number, part in enumerate(parts))
     known, after = (
         [measure.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
     )
-    found = Calibrated(
+    calibrated = Calibrated(
         data,
         len(fitted),
         len(reported),
@@ -151,11 +151,11 @@ def calibrate(
         risk_coverage=decision_rules.risk_coverage(after[0]) if family.kind == CLASSIFICATION else [],
     )
     if rules == NO_RULES:
-        return found
-    decided = families.with_decision(family, found.decision).evaluation(of_reported / np.array(temperatures), reported)
+        return calibrated
+    decided = families.with_decision(family, calibrated.decision).evaluation(of_reported / np.array(temperatures), reported)
     before = family.evaluation(of_reported, reported).metrics
     return dataclasses.replace(
-        found,
+        calibrated,
         metrics={name: (before[name], value) for name, value in decided.metrics.items()},
         rule={name: decided.more[name] for name in RULE_FIGURES if name in decided.more},
     )
@@ -192,11 +192,11 @@ def _decision(
     thresholds: tuple[float, ...] = ()
     if rules.threshold is not None:
         pairs = zip(shares, known)
-        found = [decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs]
-        for number in (number for number, value in enumerate(found) if value is None):
+        fitted = [decision_rules.threshold(rules.threshold, share[:, 1], part.labels) for share, part in pairs]
+        for number in (number for number, value in enumerate(fitted) if value is None):
             text = "no example to fit on has the label %s: its threshold stays %g"
-            log.warning(text, family.labels[number if len(found) > 1 else 1], scores.THRESHOLD)
-        thresholds = tuple(scores.THRESHOLD if value is None else value for value in found)
+            log.warning(text, family.labels[number if len(fitted) > 1 else 1], scores.THRESHOLD)
+        thresholds = tuple(scores.THRESHOLD if value is None else value for value in fitted)
     below = None
     if rules.abstain is not None:
         predicted = scores.predictions(CLASSIFICATION, known[0].logits, Decision(thresholds=thresholds))
@@ -223,20 +223,20 @@ def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     return temperature
 
 
-def write(checkpoint: str, found: Calibrated, examples: Sequence[Example]) -> Path:
+def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) -> Path:
     """Writes decision.json beside the checkpoint, which `batch.trained` reads."""
     content = {
         "checkpoint_sha256": trained.digest(checkpoint),
-        **dataclasses.asdict(found.decision),
-        "fitted_on": {"data": found.data, "examples": found.fitted, "data_sha256": examples_digest(examples)},
-        "reported_on": found.reported,
-        "before": found.before._asdict(),
-        "after": found.after._asdict(),
-        "reliability": found.reliability,
-        "ece_by_chance": found.ece_by_chance,
-        "metrics": found.metrics,
-        "rule": found.rule,
-        "risk_coverage": found.risk_coverage,
+        **dataclasses.asdict(calibrated.decision),
+        "fitted_on": {"data": calibrated.data, "examples": calibrated.fitted, "data_sha256": examples_digest(examples)},
+        "reported_on": calibrated.reported,
+        "before": calibrated.before._asdict(),
+        "after": calibrated.after._asdict(),
+        "reliability": calibrated.reliability,
+        "ece_by_chance": calibrated.ece_by_chance,
+        "metrics": calibrated.metrics,
+        "rule": calibrated.rule,
+        "risk_coverage": calibrated.risk_coverage,
     }
     path = Path(checkpoint).parent / run_layout.DECISION
     atomic.write_text(path, documents.to_json(content, indent=2, sort_keys=True) + "\n")

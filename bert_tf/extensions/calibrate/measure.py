@@ -82,8 +82,8 @@ def chance(parts: Sequence[LabelledLogits]) -> float:
 def bins(parts: Sequence[LabelledLogits], most: int | None = None) -> list[Bin]:
     """Divides decisions by confidence into bins of equally many, the points of a reliability diagram; `most` None: by size."""
     shares = [probabilities.softmax(part.logits.astype(np.float64)) for part in parts]
-    confidence = np.concatenate([found.max(axis=-1) for found in shares])
-    right = np.concatenate([found.argmax(axis=-1) == part.labels for found, part in zip(shares, parts)])
+    confidence = np.concatenate([share.max(axis=-1) for share in shares])
+    right = np.concatenate([share.argmax(axis=-1) == part.labels for share, part in zip(shares, parts)])
     order = np.argsort(confidence, kind="stable")
     rows = np.array_split(order, most or _bin_count(len(order)))
     return [Bin(float(confidence[row].mean()), float(right[row].mean()), len(row)) for row in rows]

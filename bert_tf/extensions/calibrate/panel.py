@@ -19,11 +19,11 @@ _Points = Sequence[Sequence[float]]
 
 
 def of_runs(runs: Sequence[Run]) -> Panel | None:
-    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, of)
+    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, contents_of)
     return Panel("calibration", "Calibration", html) if html else None
 
 
-def of(run: Run) -> dict[str, Any] | None:
+def contents_of(run: Run) -> dict[str, Any] | None:
     """Table and charts of the rule that the run's best or newest checkpoint has; None without one, or if it is damaged."""
     for folder in (run.folder / BEST, run.folder):
         content = read_object(folder / DECISION)
@@ -32,7 +32,8 @@ def of(run: Run) -> dict[str, Any] | None:
             return {
                 "rows": rows,
                 "chance": content.get("ece_by_chance"),
-                **_examples(content),
+                "fitted": mapping(content, "fitted_on").get("examples"),
+                "reported": content.get("reported_on"),
                 **_charts(content),
             }
     return None
@@ -44,10 +45,6 @@ def _measures(content: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     return [(title, old, new) for title, old, new in pairs if is_number(old) and is_number(new)]
 
 
-def _examples(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fitted": mapping(content, "fitted_on").get("examples"), "reported": content.get("reported_on")}
-
-
 def _charts(content: Mapping[str, Any]) -> dict[str, Spec | None]:
     series = {name: _points(mapping(content, "reliability").get(name), 3) for name in _SERIES}
     risks = _points(content.get("risk_coverage"), 2)
@@ -57,9 +54,9 @@ def _charts(content: Mapping[str, Any]) -> dict[str, Spec | None]:
     }
 
 
-def _points(found: Any, width: int) -> _Points:
+def _points(value: Any, width: int) -> _Points:
     """Rows of numbers; empty if damaged."""
-    rows = found if isinstance(found, list) else []
+    rows = value if isinstance(value, list) else []
     return rows if all(isinstance(row, list) and len(row) == width and all(map(is_number, row)) for row in rows) else []
 
 

@@ -21,8 +21,10 @@ class Calibration(Part):
         """Writes the rule beside the weights, too."""
         examples = [example for split in run.splits[DEV] for example in run.examples[split]]
         data = f"{run.task.name} {', '.join(run.splits[DEV])}"
-        found = fit.calibrate(run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules)
-        for line in str(found).splitlines():
+        calibrated = fit.calibrate(
+            run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules
+        )
+        for line in str(calibrated).splitlines():
             log.info("%s", line)
-        fit.write(checkpoint, found, examples)
-        return found.decision
+        fit.write(checkpoint, calibrated, examples)
+        return calibrated.decision

@@ -92,8 +92,8 @@ def set_from(share: float, shares: Floats, labels: Labels) -> float:
     Sets hold the true class of a new example with probability `share` or more (Sadinle et al., 2019; split conformal).
     """
     of_true = np.sort(shares[np.arange(len(labels)), labels])[::-1]  # [N], the most probable first
-    place = math.ceil((len(of_true) + 1) * Fraction(str(share))) - 1  # in floating point, 200 * 0.55 is above 110
-    return _between(of_true, place) if place < len(of_true) else 0.0
+    index = math.ceil((len(of_true) + 1) * Fraction(str(share))) - 1  # in floating point, 200 * 0.55 is above 110
+    return _between(of_true, index) if index < len(of_true) else 0.0
 
 
 _POINTS = 100
@@ -108,10 +108,10 @@ def risk_coverage(labelled: LabelledLogits) -> list[tuple[float, float]]:
     return [(float(count / len(order)), float(wrong[count - 1] / count)) for count in last]
 
 
-def _between(falling: Floats, place: int) -> float:
+def _between(falling: Floats, index: int) -> float:
     """Returns a number that is at most the one at an index, and above the next lower one."""
-    lower = falling[falling < falling[place]]
-    return float((falling[place] + (lower[0] if len(lower) else 0.0)) / 2)
+    lower = falling[falling < falling[index]]
+    return float((falling[index] + (lower[0] if len(lower) else 0.0)) / 2)
 
 
 def _above(share: float) -> float:
@@ -122,19 +122,19 @@ def _above(share: float) -> float:
 
 def _threshold_rule(text: str) -> tuple[str, tuple[float, ...]]:
     """Returns the kind of a rule, and the share or the two costs that it names."""
-    kind, _, given = text.partition(":")
-    if kind not in (_F1, _PRECISION, _RECALL, _COST) or (kind == _F1) == bool(given):
+    kind, _, argument = text.partition(":")
+    if kind not in (_F1, _PRECISION, _RECALL, _COST) or (kind == _F1) == bool(argument):
         raise FlagError(f"--threshold={text}: write f1, precision:0.95, recall:0.9 or cost:FILE")
     if kind == _F1:
         return kind, ()
-    return kind, _costs(given) if kind == _COST else (_share(f"--threshold={text}", given),)
+    return kind, _costs(argument) if kind == _COST else (_share(f"--threshold={text}", argument),)
 
 
 def _abstain_rule(text: str) -> tuple[str, float]:
-    kind, _, given = text.partition(":")
-    if kind not in (_COVERAGE, _RISK, _BELOW) or not given:
+    kind, _, argument = text.partition(":")
+    if kind not in (_COVERAGE, _RISK, _BELOW) or not argument:
         raise FlagError(f"--abstain={text}: write coverage:0.9, risk:0.02 or below:0.7")
-    return kind, _share(f"--abstain={text}", given)
+    return kind, _share(f"--abstain={text}", argument)
 
 
 def _share(flag: str, text: str) -> float:
@@ -150,14 +150,14 @@ def _share(flag: str, text: str) -> float:
 def _costs(path: str) -> tuple[float, float]:
     form = f"expected {{{_COSTS[0]!r}: 1, {_COSTS[1]!r}: 5}}".replace("'", '"')
     try:
-        found = documents.json_value(files.read_text(path))
+        costs = documents.json_value(files.read_text(path))
     except OSError as error:
         raise FlagError(f"--threshold=cost:{path}: cannot read the file: {files.reason(error)}") from error
     except ValueError as error:
         raise FlagError(f"--threshold=cost:{path}: {form}") from error
-    if not isinstance(found, dict) or set(found) != set(_COSTS) or not all(map(_is_cost, found.values())):
+    if not isinstance(costs, dict) or set(costs) != set(_COSTS) or not all(map(_is_cost, costs.values())):
         raise FlagError(f"--threshold=cost:{path}: {form}, finite numbers from 0 on")
-    return float(found[_COSTS[0]]), float(found[_COSTS[1]])
+    return float(costs[_COSTS[0]]), float(costs[_COSTS[1]])
 
 
 def _is_cost(value: object) -> bool:

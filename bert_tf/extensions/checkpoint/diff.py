@@ -64,12 +64,12 @@ class Difference(Printed):
         return text(self, TOP)
 
 
-def _published(found: Tensors) -> dict[str, tuple[str, Change]]:
+def _published(checkpoint: Tensors) -> dict[str, tuple[str, Change]]:
     """Name in the checkpoint and change of each variable, by its published name."""
     from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE
 
-    keys = [name for name, entry in found.entries.items() if entry.bytes]
-    if found.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):
+    keys = [name for name, entry in checkpoint.entries.items() if entry.bytes]
+    if checkpoint.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):
         return {name: (name, np.asarray) for name in keys}
     return {name: (key, change) for key, (name, change) in renaming.published(keys).items()}
 
@@ -107,10 +107,10 @@ def diff(settings: DiffSettings) -> Difference:
         else:
             moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
     return Difference(
-        a.place,
-        b.place,
+        a.name,
+        b.name,
         _parts(moved),
-        tuple(sorted(moved, key=lambda found: (found.same, -found.distance.relative, found.name))),
+        tuple(sorted(moved, key=lambda variable: (variable.same, -variable.distance.relative, variable.name))),
         tuple(sorted(in_a.keys() - in_b.keys())),
         tuple(sorted(in_b.keys() - in_a.keys())),
         misshaped,
@@ -120,68 +120,74 @@ def diff(settings: DiffSettings) -> Difference:
 
 def _parts(moved: Sequence[Moved]) -> tuple[Moved, ...]:
     parts: dict[str, list[Moved]] = {}
-    for found in moved:
-        parts.setdefault(group_of(found.name), []).append(found)
+    for variable in moved:
+        parts.setdefault(group_of(variable.name), []).append(variable)
     return tuple(
-        Moved(part, sum((found.distance for found in parts[part]), Distance()), all(found.same for found in parts[part]))
+        Moved(
+            part,
+            sum((variable.distance for variable in parts[part]), Distance()),
+            all(variable.same for variable in parts[part]),
+        )
         for part in sorted(parts, key=group_order)
     )
 
 
-def as_structure(found: Difference) -> dict[str, Any]:
+def as_structure(difference: Difference) -> dict[str, Any]:
     return {
-        "a": found.a,
-        "b": found.b,
-        "same": found.same,
-        "parts": list(map(_as_dict, found.parts)),
-        "variables": list(map(_as_dict, found.variables)),
-        **{name: getattr(found, name) for name in ("only_a", "only_b", "misshaped", "retyped")},
+        "a": difference.a,
+        "b": difference.b,
+        "same": difference.same,
+        "parts": list(map(_as_dict, difference.parts)),
+        "variables": list(map(_as_dict, difference.variables)),
+        **{name: getattr(difference, name) for name in ("only_a", "only_b", "misshaped", "retyped")},
     }
 
 
-def _as_dict(found: Moved) -> dict[str, Any]:
-    return {"name": found.name, "same": found.same, **{name: getattr(found.distance, name) for name in _HEAD}}
+def _as_dict(variable: Moved) -> dict[str, Any]:
+    return {"name": variable.name, "same": variable.same, **{name: getattr(variable.distance, name) for name in _HEAD}}
 
 
-def text(found: Difference, top: int) -> str:
-    return "\n".join(_lines(found, top)) + "\n"
+def text(difference: Difference, top: int) -> str:
+    return "\n".join(_lines(difference, top)) + "\n"
 
 
-def _lines(found: Difference, top: int) -> Iterator[str]:
-    yield f"A {found.a}"
-    yield f"B {found.b}"
-    if found.same:
+def _lines(difference: Difference, top: int) -> Iterator[str]:
+    yield f"A {difference.a}"
+    yield f"B {difference.b}"
+    if difference.same:
         yield "the same"
         return
     yield ""
-    yield from table(("part", *_HEAD), map(_row, found.parts))
-    moved = [variable for variable in found.variables if not variable.same]
+    yield from table(("part", *_HEAD), map(_row, difference.parts))
+    moved = [variable for variable in difference.variables if not variable.same]
     if moved[:top]:
         yield ""
         yield from table((f"variable, {min(top, len(moved))} of {len(moved)} that moved", *_HEAD), map(_row, moved[:top]))
-    for side, names in (("A", found.only_a), ("B", found.only_b)):
+    for side, names in (("A", difference.only_a), ("B", difference.only_b)):
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             yield f"only in {side}: {', '.join(names[:_SHOWN])}{more}"
-    for name, (a, b) in found.misshaped.items():
+    for name, (a, b) in difference.misshaped.items():
         yield f"another shape: {name} {list(a)} in A, {list(b)} in B"
-    for name, (one, other) in list(found.retyped.items())[:_SHOWN]:
-        yield f"another type: {name} {one} in A, {other} in B"
+    for name, (type_a, type_b) in list(difference.retyped.items())[:_SHOWN]:
+        yield f"another type: {name} {type_a} in A, {type_b} in B"
 
 
-def _row(found: Moved) -> Sequence[str]:
-    if found.same:
-        return found.name, "same", "", ""
-    distance = found.distance
+def _row(variable: Moved) -> Sequence[str]:
+    if variable.same:
+        return variable.name, "same", "", ""
+    distance = variable.distance
     cosine = "" if distance.cosine is None else f"{distance.cosine:.6f}"
-    return found.name, f"{distance.relative:.4g}", cosine, f"{distance.largest:.4g}"
+    return variable.name, f"{distance.relative:.4g}", cosine, f"{distance.largest:.4g}"
 
 
 def _print(call: Call) -> int:
-    found = diff(call.settings)
+    difference = diff(call.settings)
     as_json = call.own["format"] == JSON
-    print(documents.to_json(as_structure(found), indent=2) + "\n" if as_json else text(found, call.own["top"]), end="")
-    return 0 if found.same else 1
+    print(
+        documents.to_json(as_structure(difference), indent=2) + "\n" if as_json else text(difference, call.own["top"]), end=""
+    )
+    return 0 if difference.same else 1
 
 
 COMMAND = Command(

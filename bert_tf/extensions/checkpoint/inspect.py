@@ -69,8 +69,8 @@ class Inspected(Printed):
     @property
     def groups(self) -> tuple[Group, ...]:
         """Parts of the model, from its input to its output."""
-        names = sorted({found.group for found in self.variables}, key=group_order)
-        return tuple(_group(name, [found for found in self.variables if found.group == name]) for name in names)
+        names = sorted({variable.group for variable in self.variables}, key=group_order)
+        return tuple(_group(name, [variable for variable in self.variables if variable.group == name]) for name in names)
 
     @property
     def is_finite(self) -> bool:
@@ -97,64 +97,66 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
 def inspect(settings: InspectSettings) -> Inspected:
     from bert_tf.extensions.checkpoint import models, tensors
 
-    found = models.opened(settings.checkpoint)
-    variables = tuple(_variable(found, name) for name in found.entries)
-    return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
+    checkpoint = models.opened(settings.checkpoint)
+    variables = tuple(_variable(checkpoint, name) for name in checkpoint.entries)
+    return Inspected(checkpoint.name, checkpoint.layout, tensors.step_of(checkpoint), checkpoint.digest, variables)
 
 
-def _variable(found: Tensors, name: str) -> Variable:
-    shape, dtype = found.entries[name]
-    size = found.entries[name].bytes
-    return Variable(name, group_of(name), shape, dtype, size, statistics.of(found.read(name)) if size else None)
+def _variable(checkpoint: Tensors, name: str) -> Variable:
+    shape, dtype = checkpoint.entries[name]
+    size = checkpoint.entries[name].bytes
+    return Variable(name, group_of(name), shape, dtype, size, statistics.summary_of(checkpoint.read(name)) if size else None)
 
 
 def _group(name: str, variables: Sequence[Variable]) -> Group:
     numbers = [variable.numbers for variable in variables if variable.numbers]
-    norm = math.sqrt(sum(found.squares for found in numbers))
-    nan, infinite = sum(found.nan for found in numbers), sum(found.infinite for found in numbers)
+    norm = math.sqrt(sum(summary.squares for summary in numbers))
+    nan, infinite = sum(summary.nan for summary in numbers), sum(summary.infinite for summary in numbers)
     sizes = sum(variable.size for variable in variables), sum(variable.bytes for variable in variables)
     return Group(name, tuple(variables), sizes[0], norm, nan, infinite, sizes[1])
 
 
-def as_structure(found: Inspected) -> dict[str, Any]:
-    parts = [{"name": group.name, "variables": len(group.variables), "numbers": group.size} for group in found.groups]
+def as_structure(inspected: Inspected) -> dict[str, Any]:
+    parts = [{"name": group.name, "variables": len(group.variables), "numbers": group.size} for group in inspected.groups]
     return {
-        **_values(found, "checkpoint", "layout", "step", "sha256"),
-        "finite": found.is_finite,
-        "parts": [part | _values(group, "norm", "nan", "infinite", "bytes") for part, group in zip(parts, found.groups)],
+        **_values(inspected, "checkpoint", "layout", "step", "sha256"),
+        "finite": inspected.is_finite,
+        "parts": [part | _values(group, "norm", "nan", "infinite", "bytes") for part, group in zip(parts, inspected.groups)],
         "variables": [
             _values(variable, "name", "group", "shape", "dtype", "bytes")
             | (_values(variable.numbers, "norm", "lowest", "highest", "nan", "infinite") if variable.numbers else {})
-            for variable in found.variables
+            for variable in inspected.variables
         ],
     }
 
 
-def _values(of: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in names}
+def _values(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
-def _lines(found: Inspected) -> Iterator[str]:
-    step = "" if found.step is None else f", step {found.step}"
-    yield f"{found.checkpoint} ({found.layout}{step})"
-    yield f"sha256 {found.sha256}"
+def _lines(inspected: Inspected) -> Iterator[str]:
+    step = "" if inspected.step is None else f", step {inspected.step}"
+    yield f"{inspected.checkpoint} ({inspected.layout}{step})"
+    yield f"sha256 {inspected.sha256}"
     yield ""
-    yield from table(_HEAD, map(_row, found.variables), left=(0, 1, 2))
+    yield from table(_HEAD, map(_row, inspected.variables), left=(0, 1, 2))
     yield ""
-    yield from table(_GROUP_HEAD, map(_of_group, (*found.groups, _group("all", found.variables))))
-    if not found.is_finite:
+    yield from table(_GROUP_HEAD, map(_of_group, (*inspected.groups, _group("all", inspected.variables))))
+    if not inspected.is_finite:
         yield ""
-        yield "not finite: " + ", ".join(v.name for v in found.variables if v.numbers and (v.numbers.nan or v.numbers.infinite))
+        yield "not finite: " + ", ".join(
+            v.name for v in inspected.variables if v.numbers and (v.numbers.nan or v.numbers.infinite)
+        )
 
 
-def _row(found: Variable) -> Sequence[str]:
-    shape = "x".join(map(str, found.shape)) or "-"
-    numbers = found.numbers
+def _row(variable: Variable) -> Sequence[str]:
+    shape = "x".join(map(str, variable.shape)) or "-"
+    numbers = variable.numbers
     if numbers is None:
-        return found.name, shape, found.dtype, "", "", "", "", "", str(found.bytes)
+        return variable.name, shape, variable.dtype, "", "", "", "", "", str(variable.bytes)
     ends = ("" if end is None else f"{end:.4g}" for end in (numbers.lowest, numbers.highest))
-    counts = str(numbers.nan), str(numbers.infinite), str(found.bytes)
-    return (found.name, shape, found.dtype, f"{numbers.norm:.6g}", *ends, *counts)
+    counts = str(numbers.nan), str(numbers.infinite), str(variable.bytes)
+    return (variable.name, shape, variable.dtype, f"{numbers.norm:.6g}", *ends, *counts)
 
 
 def _of_group(group: Group) -> Sequence[str]:
@@ -170,8 +172,8 @@ def _of_group(group: Group) -> Sequence[str]:
 
 
 def _print(call: Call) -> None:
-    found = inspect(call.settings)
-    print(documents.to_json(as_structure(found), indent=2) + "\n" if call.own["format"] == JSON else found, end="")
+    inspected = inspect(call.settings)
+    print(documents.to_json(as_structure(inspected), indent=2) + "\n" if call.own["format"] == JSON else inspected, end="")
 
 
 COMMAND = Command(

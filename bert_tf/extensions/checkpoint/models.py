@@ -45,45 +45,45 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
 
 
 def opened_by_name(name: str | os.PathLike[str]) -> Tensors:
-    found = opened(name)
-    if found.layout != TENSORFLOW:
-        raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to=tf1)")
-    return found
+    checkpoint = opened(name)
+    if checkpoint.layout != TENSORFLOW:
+        raise CheckpointError(f"{checkpoint.name}: {checkpoint.layout}; give it names first (checkpoint convert --to=tf1)")
+    return checkpoint
 
 
 def _prefix_in(folder: Path) -> str:
     for name in (CHECKPOINT_NAME, _SAVED_MODEL):
         if (folder / f"{name}.index").is_file():
             return str(folder / name)
-    found = kept.best_or_newest(folder)
-    if found is None:
+    prefix = kept.best_or_newest(folder)
+    if prefix is None:
         why = files.missing_folder(folder)
         raise CheckpointError(f"{folder}: {why or layouts.unread(folder) or 'no checkpoint in the folder'}")
-    return found
+    return prefix
 
 
 class PublishedModel:
-    """Weights by published names and the files that belong to them: `keys` maps to names in the checkpoint `found`."""
+    """Weights by published names and the files that belong to them: `keys` maps to names in `checkpoint`."""
 
-    def __init__(self, found: Tensors, config_file: str | None, vocabulary_file: str | None) -> None:
+    def __init__(self, checkpoint: Tensors, config_file: str | None, vocabulary_file: str | None) -> None:
         """Files that are None are looked for beside the weights."""
-        self.found = found
+        self.checkpoint = checkpoint
         self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
         tokenizers = (run_layout.VOCABULARY, run_layout.TOKENIZER, *library.SENTENCEPIECE)
         self.vocabulary_file = self._file("vocab_file", vocabulary_file, *tokenizers)
-        numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
+        numbers = [name for name, entry in checkpoint.entries.items() if entry.bytes and not is_training_only(name)]
         published = renaming.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
-        _refuse_ambiguous(found, {key: name for key, (name, _) in published.items()}, self.keys)
+        _refuse_ambiguous(checkpoint, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):
-            raise CheckpointError(f"{found.place}: no BERT variable under a known name; see checkpoint inspect")
-        self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
-        values.refuse_not_finite(found.place, {self.keys[name]: value for name, value in self.entries.items()})
+            raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name; see checkpoint inspect")
+        self.entries = {name: np.asarray(change(checkpoint.read(key)), order="C") for key, (name, change) in published.items()}
+        values.refuse_not_finite(checkpoint.name, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()
 
     def _file(self, flag: str, path: str | None, *names: str) -> Path | None:
         if path is None:
-            return next((found for name in names if (found := self.found.folder / name).is_file()), None)
+            return next((file for name in names if (file := self.checkpoint.folder / name).is_file()), None)
         why = files.missing(path)
         if why:
             raise FlagError(f"--{flag}={path}: {why}")
@@ -92,32 +92,34 @@ class PublishedModel:
     def _check(self) -> None:
         layers = other_names.layers_in(name for name in self.keys if name.startswith("bert/"))
         if self.config_file and layers != self.config.num_hidden_layers:
-            said = f"{self.config_file} says {self.config.num_hidden_layers}"
-            raise CheckpointError(f"{self.found.place}: has {layers} layers, {said}")
+            expected = f"{self.config_file} says {self.config.num_hidden_layers}"
+            raise CheckpointError(f"{self.checkpoint.name}: has {layers} layers, {expected}")
         for name, shape in encoder_shapes(self.config).items() if self.config_file else ():
             if name in self.entries and self.entries[name].shape != shape:
-                found = f"{self.keys[name]} gives {list(self.entries[name].shape)}, {self.config_file} says {list(shape)}"
-                raise CheckpointError(f"{self.found.place}: {found}")
+                difference = f"{self.keys[name]} gives {list(self.entries[name].shape)}, {self.config_file} says {list(shape)}"
+                raise CheckpointError(f"{self.checkpoint.name}: {difference}")
 
     @property
     def config(self) -> BertConfig:
         """Raises BertError if the file is missing or damaged."""
         if self.config_file is None:
-            raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
+            raise CheckpointError(
+                f"{self.checkpoint.folder}: no configuration beside the weights; name it with --bert_config_file"
+            )
         return BertConfig.from_json_file(self.config_file)
 
     @property
     def record(self) -> Mapping[str, Any]:
-        return run_folder.trained(self.found.folder)
+        return run_folder.trained(self.checkpoint.folder)
 
 
-def _refuse_ambiguous(found: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
+def _refuse_ambiguous(checkpoint: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
     twice = next((key for key, name in names.items() if keys[name] != key), None)
     if twice is not None:
-        raise CheckpointError(f"{found.place}: {twice} and {keys[names[twice]]} are one variable; which one is meant?")
-    empty = next((key for key, entry in found.entries.items() if 0 in entry.shape), None)
+        raise CheckpointError(f"{checkpoint.name}: {twice} and {keys[names[twice]]} are one variable; which one is meant?")
+    empty = next((key for key, entry in checkpoint.entries.items() if 0 in entry.shape), None)
     if empty is not None:
-        raise CheckpointError(f"{found.place}: {empty} has no values, its shape is {list(found.entries[empty].shape)}")
+        raise CheckpointError(f"{checkpoint.name}: {empty} has no values, its shape is {list(checkpoint.entries[empty].shape)}")
 
 
 @contextlib.contextmanager
@@ -164,18 +166,18 @@ def copy(folder: Path, source: Path, names: Iterable[str]) -> None:
 
 
 def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> None:
-    made = [{"checkpoint": Path(source.place).name, "sha256": source.digest} for source in sources]
+    made = [{"checkpoint": Path(source.name).name, "sha256": source.digest} for source in sources]
     text = documents.to_json({"action": action, "checkpoints": made, **more}, indent=2, sort_keys=True) + "\n"
     (folder / MADE_FROM).write_text(text, encoding="utf-8")
 
 
 def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
-        log.warning("%s: no vocabulary beside the weights, so none is written", model.found.folder)
+        log.warning("%s: no vocabulary beside the weights, so none is written", model.checkpoint.folder)
     elif model.vocabulary_file.name in library.SENTENCEPIECE:
         for name, text in library.read(model.vocabulary_file).files().items():
             (folder / name).write_text(text, encoding="utf-8")
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
         (folder / name).write_bytes(model.vocabulary_file.read_bytes())
-    copy(folder, model.found.folder, TOKENIZER_FILES)
+    copy(folder, model.checkpoint.folder, TOKENIZER_FILES)

@@ -9,7 +9,7 @@ biases have an axis for the heads: H heads of size K = D // H for hidden size D.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,13 +87,10 @@ def _of_heads(rest: str, heads: int) -> tuple[Change, Change]:
 def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
     """Returns published name and value conversion for names of one layout; names in no table are kept."""
     listed = list(names)
-    known = _known(layers_in(listed))
-    return {name: known.get(modern(_BEFORE.sub("", name)), (name, _same)) for name in listed}
-
-
-def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
+    layers = layers_in(listed)
     tables = (huggingface(layers), model_garden(layers, 1))  # the way back from the garden needs no number of heads
-    return {renamed.name: (name, renamed.back) for table in tables for name, renamed in table.items()}
+    known = {renamed.name: (name, renamed.back) for table in tables for name, renamed in table.items()}
+    return {name: known.get(modern(_BEFORE.sub("", name)), (name, _same)) for name in listed}
 
 
 def _same(array: Array) -> Array:

@@ -93,25 +93,25 @@ def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wri
 def strip(settings: StripSettings) -> Written:
     from bert_tf.extensions.checkpoint import models
 
-    found = models.opened_by_name(settings.checkpoint)
-    kept = {entry: entry for entry in found.entries if not is_training_only(entry)}
-    left_out = tuple(sorted(found.entries.keys() - kept.keys()))
-    written = _write(settings, "strip", found, kept)
-    before, after = (sum(found.entries[entry].bytes for entry in entries) for entries in (found.entries, kept))
+    checkpoint = models.opened_by_name(settings.checkpoint)
+    remaining = {entry: entry for entry in checkpoint.entries if not is_training_only(entry)}
+    left_out = tuple(sorted(checkpoint.entries.keys() - remaining.keys()))
+    written = _write(settings, "strip", checkpoint, remaining)
+    before, after = (sum(checkpoint.entries[entry].bytes for entry in entries) for entries in (checkpoint.entries, remaining))
     log.info("%s: %.1f MB, was %.1f MB: %d entries left out", settings.output, after / 1e6, before / 1e6, len(left_out))
     return dataclasses.replace(written, left_out=left_out)
 
 
-def _write(settings: Any, action: str, found: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
+def _write(settings: Any, action: str, checkpoint: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
     """Writes the named entries under their new names."""
     from bert_tf.checkpoints import values
     from bert_tf.extensions.checkpoint import models
 
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
-        entries = {name: found.read(name) for name in names}
-        values.refuse_not_finite(found.place, entries)
-        models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=found.folder)
-        models.note(folder, action, [found], **noted)
+        entries = {name: checkpoint.read(name) for name in names}
+        values.refuse_not_finite(checkpoint.name, entries)
+        models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=checkpoint.folder)
+        models.note(folder, action, [checkpoint], **noted)
     return Written(Path(settings.output), names)
 
 
@@ -133,30 +133,35 @@ def rename(settings: RenameSettings) -> Written:
     """Renames entries, or only lists the changes; BertError if two entries get one name."""
     from bert_tf.extensions.checkpoint import models
 
-    found, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
-    names = {entry: _renamed(entry, rules) for entry in found.entries}
-    _refuse_collisions(names)
+    checkpoint, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
+    names = {entry: _renamed(entry, rules) for entry in checkpoint.entries}
+    entry_of: dict[str, str] = {}
+    for name, new in names.items():
+        if not new:
+            raise FlagError(f"--map: {name} would have no name")
+        if entry_of.setdefault(new, name) != name:
+            raise FlagError(f"--map: {entry_of[new]} and {name} would both be {new}; nothing was written")
     if settings.dry_run or settings.output is None:
         return Written(None, names)
     if all(new == entry for entry, new in names.items()):
         log.warning("--map=%s: changes no name; writing a copy", settings.map)
-    return _write(settings, "rename", found, names, map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
+    return _write(settings, "rename", checkpoint, names, map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
 
 
-def _rules(given: str) -> list[tuple[re.Pattern[str], str]]:
-    path = Path(given)
+def _rules(argument: str) -> list[tuple[re.Pattern[str], str]]:
+    path = Path(argument)
     try:
-        texts = files.read_text(path).splitlines() if _ARROW not in given else given.split()
+        texts = files.read_text(path).splitlines() if _ARROW not in argument else argument.split()
     except (OSError, UnicodeDecodeError) as error:
         why = files.reason(error) if isinstance(error, OSError) else "not UTF-8"
-        raise FlagError(f"--map={given}: neither a rule, as '^bert/{_ARROW}encoder/', nor a file: {why}") from error
-    rules = [_rule(given, text.strip()) for text in texts if text.strip()]
+        raise FlagError(f"--map={argument}: neither a rule, as '^bert/{_ARROW}encoder/', nor a file: {why}") from error
+    rules = [_rule(argument, text.strip()) for text in texts if text.strip()]
     if not rules:
-        raise FlagError(f"--map={given}: holds no rule")
+        raise FlagError(f"--map={argument}: holds no rule")
     return rules
 
 
-def _rule(given: str, text: str) -> tuple[re.Pattern[str], str]:
+def _rule(argument: str, text: str) -> tuple[re.Pattern[str], str]:
     old, arrow, new = (part.strip() for part in text.partition(_ARROW))
     try:
         pattern = re.compile(old)
@@ -164,7 +169,7 @@ def _rule(given: str, text: str) -> tuple[re.Pattern[str], str]:
             raise re.error(f"OLD{_ARROW}NEW wanted")
         re.sub(pattern, new, "") if pattern.groups == 0 else re.compile(f"{old}|").sub(new, "")
     except (re.error, IndexError) as error:
-        raise FlagError(f"--map={given}: '{text}': {error}") from error
+        raise FlagError(f"--map={argument}: '{text}': {error}") from error
     return pattern, new
 
 
@@ -172,15 +177,6 @@ def _renamed(name: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
     for old, new in rules:
         name = old.sub(new, name)
     return name
-
-
-def _refuse_collisions(names: Mapping[str, str]) -> None:
-    homes: dict[str, str] = {}
-    for name, new in names.items():
-        if not new:
-            raise FlagError(f"--map: {name} would have no name")
-        if homes.setdefault(new, name) != name:
-            raise FlagError(f"--map: {homes[new]} and {name} would both be {new}; nothing was written")
 
 
 @takes(ConvertSettings)
@@ -200,12 +196,12 @@ def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> W
 def convert(settings: ConvertSettings) -> Written:
     from bert_tf.extensions.checkpoint import models
 
-    found = models.opened(settings.checkpoint)
-    model = models.PublishedModel(found, settings.bert_config_file, settings.vocab_file)
+    checkpoint = models.opened(settings.checkpoint)
+    model = models.PublishedModel(checkpoint, settings.bert_config_file, settings.vocab_file)
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         names = _WRITERS[settings.to](folder, model)
         models.copy_texts(folder, model)
-        models.note(folder, "convert", [found], to=settings.to)
+        models.note(folder, "convert", [checkpoint], to=settings.to)
     left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
     if left_out:
         log.warning("left out, since the layout lacks it: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
@@ -215,7 +211,7 @@ def convert(settings: ConvertSettings) -> Written:
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.extensions.checkpoint import models
 
-    models.write_model(folder, model.entries, beside=model.found.folder)
+    models.write_model(folder, model.entries, beside=model.checkpoint.folder)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}

@@ -28,7 +28,7 @@ class Statistics:
         return math.sqrt(self.squares)
 
 
-def of(array: Array) -> Statistics:
+def summary_of(array: Array) -> Statistics:
     squares, lowest, highest, nan, infinite = 0.0, math.inf, -math.inf, 0, 0
     for block in _blocks(array):
         finite = block[np.isfinite(block)]
@@ -65,8 +65,8 @@ class Distance:
     @property
     def cosine(self) -> float | None:
         """None if one of them is 0."""
-        both = math.sqrt(self.squares_a) * math.sqrt(self.squares_b)
-        return min(max(self.product / both, -1.0), 1.0) if both else None
+        norms = math.sqrt(self.squares_a) * math.sqrt(self.squares_b)
+        return min(max(self.product / norms, -1.0), 1.0) if norms else None
 
 
 def between(a: Array, b: Array) -> Distance:

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 class Tensors(Protocol):
     """A checkpoint that is read tensor by tensor."""
 
-    place: str  # its name in messages
+    name: str  # its name in messages
     layout: str  # for display
     entries: Mapping[str, Entry]  # sorted by name
     folder: Path  # of its configuration and vocabulary
@@ -43,7 +43,7 @@ class TensorFlowTensors:
 
     def __init__(self, prefix: str) -> None:
         self._reader = model_reader(prefix)
-        self.place, self.folder = prefix, Path(prefix).parent
+        self.name, self.folder = prefix, Path(prefix).parent
         is_by_objects = _OBJECT_GRAPH in self._reader.shapes
         self.layout = OBJECTS if is_by_objects else TENSORFLOW
         self._keys = self._of_objects() if is_by_objects else {name: name for name in self._reader.shapes}
@@ -54,8 +54,8 @@ class TensorFlowTensors:
     @property
     def digest(self) -> str:
         """Hashes the index, which holds all checksums; for format V1 its single file."""
-        index = Path(f"{self.place}.index")
-        return files.digest(index if index.is_file() else self.place)
+        index = Path(f"{self.name}.index")
+        return files.digest(index if index.is_file() else self.name)
 
     def _of_objects(self) -> dict[str, str]:
         """Returns variable keys by full name, or by object path if the name is not unique."""
@@ -79,7 +79,7 @@ class SafeTensors:
     layout = HUGGINGFACE
 
     def __init__(self, path: Path) -> None:
-        self.place, self.folder = str(path), path if path.is_dir() else path.parent
+        self.name, self.folder = str(path), path if path.is_dir() else path.parent
         self._weights = WeightFiles((in_folder(path) or path) if path.is_dir() else path)
         self.entries: Mapping[str, Entry] = self._weights.entries
 

@@ -41,24 +41,24 @@ def _read_options(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """`INPUTS` of rows, and the option of each row [N], see `extensions.choice.features.build`."""
     trained, (questions, count) = exported.trained, tf.unstack(shape)
-    given, question = aligned(inputs["context"], inputs["question"])
-    has_none = Text.of(given).are_blank()  # then the question is read first
-    contexts = tf.where(has_none, question, given)
+    passage, question = aligned(inputs["context"], inputs["question"])
+    has_none = Text.of(passage).are_blank()  # then the question is read first
+    contexts = tf.where(has_none, question, passage)
     before, after = _around(tf.where(has_none, "", question))
     ids = tokenizer.pieces(tf.concat([contexts, before, after, tf.reshape(inputs["options"], [-1])], axis=0)).ids
-    found = lengths(ids)
-    context, head, tail = (found[number * questions : (number + 1) * questions] for number in range(3))
-    options = found[3 * questions :]
+    piece_counts = lengths(ids)
+    context, head, tail = (piece_counts[number * questions : (number + 1) * questions] for number in range(3))
+    options = piece_counts[3 * questions :]
     question_of = tf.repeat(tf.range(questions), tf.fill([questions], count))  # [R]
     room = trained.max_seq_length - _SPECIAL
-    kept = tf.minimum(options, int(most_of_option(room)))
-    cut = CUTS[trained.long_text](tf.gather(context, question_of), tf.gather(head + tail, question_of), room - kept)
+    option_lengths = tf.minimum(options, int(most_of_option(room)))
+    cut = CUTS[trained.long_text](tf.gather(context, question_of), tf.gather(head + tail, question_of), room - option_lengths)
     option_of, of_row = cut.example_ids, tf.gather(question_of, cut.example_ids)
-    own = tf.gather(kept, option_of)
+    lengths_of_rows = tf.gather(option_lengths, option_of)
     front, back = _divided(cut.second, tf.gather(head, of_row))
     second = [
         Part(ids, questions + of_row, front),
-        Part(ids, 3 * questions + option_of, [Span(tf.zeros_like(own), own)]),
+        Part(ids, 3 * questions + option_of, [Span(tf.zeros_like(lengths_of_rows), lengths_of_rows)]),
         Part(ids, 2 * questions + of_row, back),
     ]
     return lay_out(Part(ids, of_row, cut.first), second, tf.ones_like(of_row), trained.vocabulary), option_of

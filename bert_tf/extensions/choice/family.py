@@ -22,7 +22,7 @@ from bert_tf.extensions.choice.predictions import (
     listed,
     most_confident_mistakes,
 )
-from bert_tf.extensions.choice.reader import ChoiceExample, read, read_rows
+from bert_tf.extensions.choice.reader import ChoiceExample, read_choices, read_rows
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
@@ -107,4 +107,4 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SWAG (Zellers et al., 2018) in its published columns, or custom questions."""
     del labels
     custom = settings.custom
-    return FileTask(name, ChoiceFamily, functools.partial(read, custom), custom, _PATTERNS if name == SWAG else {})
+    return FileTask(name, ChoiceFamily, functools.partial(read_choices, custom), custom, _PATTERNS if name == SWAG else {})

@@ -52,22 +52,24 @@ def build(
     before = joined(tokenizer.ids(choice.before) for choice in choices)
     # As parts of one text: tokenizers other than WordPiece see the blank between them.
     after = joined(tokenizer.ids(choice.after and f" {choice.after}") for choice in choices)
-    options = joined(tokenizer.ids(f" {one}" if choice.before else one) for choice in choices for one in choice.options)
+    options = joined(
+        tokenizer.ids(f" {option}" if choice.before else option) for choice in choices for option in choice.options
+    )
     separators = tokenizer.vocabulary.separators
     room = max_seq_length - 2 - separators
-    kept = np.minimum(options.lengths, most_of_option(room))  # [R]
+    option_lengths = np.minimum(options.lengths, most_of_option(room))  # [R]
     asked = before.lengths + after.lengths  # [E]
-    cut = CUTS[long_text](context.lengths[question_of], asked[question_of], np.int32(room) - kept)
+    cut = CUTS[long_text](context.lengths[question_of], asked[question_of], np.int32(room) - option_lengths)
     option_of = np.arange(len(question_of), dtype=np.int32) if cut.example_ids is None else cut.example_ids  # [N]
     rows = question_of[option_of]  # [N] the question of each row
-    own = (Span(np.zeros_like(option_of), kept[option_of]),)
+    option_spans = (Span(np.zeros_like(option_of), option_lengths[option_of]),)
     heads, tails = _around(cut.second, before.lengths[rows])
     first_lengths = total(cut.first) + np.int32(1 + separators)
-    lengths = first_lengths + total(heads) + own[0].lengths + total(tails) + np.int32(1)
+    lengths = first_lengths + total(heads) + option_spans[0].lengths + total(tails) + np.int32(1)
     token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
     copy(context.of(rows), cut.first, token_ids, starts + 1)
     end = copy(before.of(rows), heads, token_ids, starts + first_lengths)
-    end = copy(options.of(option_of), own, token_ids, end)
+    end = copy(options.of(option_of), option_spans, token_ids, end)
     copy(after.of(rows), tails, token_ids, end)
     right = np.concatenate([np.arange(count) == answer for count, answer in zip(counts, answers)] or [np.zeros(0, np.bool_)])
     return Features(

@@ -51,7 +51,7 @@ def listed(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> 
 
 def cells(examples: Sequence[ChoiceExample], predictions: Sequence[Logits]) -> Iterator[tuple[Any, ...]]:
     """Questions differ in their number of options: the probabilities are one cell."""
-    return (tuple(getattr(one, name) for name in COLUMNS) for one in listed(predictions, examples))
+    return (tuple(getattr(prediction, name) for name in COLUMNS) for prediction in listed(predictions, examples))
 
 
 def most_confident_mistakes(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
@@ -64,10 +64,10 @@ def most_confident_mistakes(predictions: Sequence[Logits], examples: Sequence[Ch
             "text_a": example.context,
             "text_b": example.question or None,
             "label": example.options[example.label or 0],
-            "predicted": found.option,
-            "confidence": found.probability,
+            "predicted": prediction.option,
+            "confidence": prediction.probability,
         }
-        for found, example in wrong[:_KEPT]
+        for prediction, example in wrong[:_KEPT]
     ]
 
 

@@ -84,10 +84,10 @@ def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None
 
 def _of_endings(row: Mapping[str, Any], texts: Sequence[str], endings: Sequence[str], labels: Sequence[str]) -> Question:
     """SWAG's columns; trailing endings may be empty if other rows have more."""
-    given = ["" if row[name] is None else row[name] for name in endings]
-    while given and isinstance(given[-1], str) and not given[-1].strip():
-        given.pop()
-    options = tuple(cells.text(cell, name) for cell, name in zip(given, endings))
+    values = ["" if row[name] is None else row[name] for name in endings]
+    while values and isinstance(values[-1], str) and not values[-1].strip():
+        values.pop()
+    options = tuple(cells.text(cell, name) for cell, name in zip(values, endings))
     known = [int(row[name]) if _is_number(row[name]) else row[name] for name in labels]
     return _question([row[name] for name in texts], texts, options, [*zip(known, labels)])
 
@@ -106,14 +106,14 @@ def _of_passage(row: Mapping[str, Any], contexts: Sequence[str], labels: Sequenc
             raise RowError(f"{len(asked)} questions and {len(values)} {name}")
     rows = zip(asked, options, *answers)
     named = (*contexts, "questions")
-    found = []
-    for number, (question, given, *answer) in enumerate(rows):
+    questions = []
+    for number, (question, choices, *answer) in enumerate(rows):
         try:
             texts = [*(row[name] for name in contexts), question]
-            found.append(_question(texts, named, _texts(given, "options"), [*zip(answer, labels)]))
+            questions.append(_question(texts, named, _texts(choices, "options"), [*zip(answer, labels)]))
         except RowError as error:
             raise RowError(f"question {number}: {error}") from error
-    return found
+    return questions
 
 
 def _question(
@@ -121,12 +121,12 @@ def _question(
 ) -> Question:
     if len(options) < 2:
         raise RowError(f"{len(options) or 'no'} option{'' if len(options) == 1 else 's'}; give at least two")
-    found = [cells.text("" if text is None else text, name, may_be_empty=True) for text, name in zip(texts, names)]
-    if not any(text.strip() for text in found):
+    strings = [cells.text("" if text is None else text, name, may_be_empty=True) for text, name in zip(texts, names)]
+    if not any(text.strip() for text in strings):
         raise RowError(f"the text in column {names[-1]!r} is empty")
     label = right_option(labels[0][0], options, labels[0][1]) if labels else None
     # Without a context, the question is read first.
-    context, question = found if len(found) > 1 and found[0].strip() else (found[-1], "")
+    context, question = strings if len(strings) > 1 and strings[0].strip() else (strings[-1], "")
     return context, question, options, label
 
 
@@ -139,8 +139,10 @@ def right_option(value: object, options: Sequence[str], column: str = LABEL) -> 
     known = f"a number from 0 to {len(options) - 1}, a letter from A to {last}, or the text of an option"
     if not meant:
         raise RowError(f"the value in column {column!r} is {value!r:.80}, not {known}")
-    both = " and ".join(f"option {number}" for number in sorted(meant))
-    raise RowError(f"the value in column {column!r}, {value!r:.80}, may be {both}; give a number (in JSON without quotes)")
+    candidates = " and ".join(f"option {number}" for number in sorted(meant))
+    raise RowError(
+        f"the value in column {column!r}, {value!r:.80}, may be {candidates}; give a number (in JSON without quotes)"
+    )
 
 
 def _meant(value: object, options: Sequence[str]) -> list[int]:
@@ -151,8 +153,8 @@ def _meant(value: object, options: Sequence[str]) -> list[int]:
     folded = value.strip()
     number = [int(folded)] if _is_number(folded) else []
     letter = [string.ascii_uppercase.index(folded.upper())] if len(folded) == 1 and folded in string.ascii_letters else []
-    itself = [place for place, option in enumerate(options) if option.strip() == folded]
-    return [place for place in (*number, *letter, *itself) if place < len(options)]
+    itself = [index for index, option in enumerate(options) if option.strip() == folded]
+    return [index for index in (*number, *letter, *itself) if index < len(options)]
 
 
 def _is_number(cell: object) -> bool:
@@ -173,15 +175,17 @@ _EXPECTED = "a passage is one JSON object, a table is called .csv, .tsv or .json
 _DOCUMENTS = (".txt", ".json")  # files of a folder, of passages
 
 
-def read(settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[ChoiceExample]:
+def read_choices(
+    settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report
+) -> Iterator[ChoiceExample]:
     """Reads a file of questions, or a folder of passages; questions without a label are read too."""
     path = Path(source)
     label = None if split == TEST else settings.label_column
     if isinstance(source, text_lines.Elsewhere):
         return _table(settings, source, split, label, report)
     if path.is_dir():
-        named = ((str(one.relative_to(path).with_suffix("")), one) for one in _files(path))
-        return itertools.chain.from_iterable(_passage(one, name, label, report) for name, one in named)
+        named = ((str(file.relative_to(path).with_suffix("")), file) for file in _files(path))
+        return itertools.chain.from_iterable(_passage(file, name, label, report) for name, file in named)
     if path.suffix.lower() == ".txt" and settings.file_format is None:
         return _passage(path, path.stem, label, report)
     return _table(settings, source, split, label, report)
@@ -213,10 +217,10 @@ def _examples(name: str, form: Form, row: Mapping[str, Any]) -> list[ChoiceExamp
 
 def _files(folder: Path) -> list[Path]:
     """Returns the files of all subfolders, sorted by name; raises `DataError` if there are none."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _DOCUMENTS and path.is_file())
-    if not found:
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _DOCUMENTS and path.is_file())
+    if not paths:
         raise DataError(f"no {' or '.join(_DOCUMENTS)} files in the folder or below", folder)
-    return found
+    return paths
 
 
 def _passage(path: Path, name: str, label: str | None, report: tables.Report) -> Iterator[ChoiceExample]:
@@ -226,9 +230,9 @@ def _passage(path: Path, name: str, label: str | None, report: tables.Report) ->
             raise tables.RowError(f"not a JSON object; {_EXPECTED}")
         form, missing = _form_of_row(value, label)
         if form is None or missing:
-            there = f"the object has {', '.join(map(str, value))}"[:200]
-            raise tables.RowError(f"no {', '.join(map(repr, missing)) or 'questions and options'} in the object; {there}")
-        found = _examples(os.fspath(name), form, value)
+            present = f"the object has {', '.join(map(str, value))}"[:200]
+            raise tables.RowError(f"no {', '.join(map(repr, missing)) or 'questions and options'} in the object; {present}")
+        examples = _examples(os.fspath(name), form, value)
     except OSError as error:
         raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
     except documents.DocumentError as error:
@@ -236,7 +240,7 @@ def _passage(path: Path, name: str, label: str | None, report: tables.Report) ->
     except tables.RowError as error:
         report(DataError(str(error), path))
     else:
-        yield from found
+        yield from examples
 
 
 _ORDER = ("context", "question", "options")  # of sequences
@@ -244,16 +248,16 @@ _ORDER = ("context", "question", "options")  # of sequences
 
 def read_rows(rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
     """Reads mappings with the keys of files, or sequences (context, question, options, label), once."""
-    return [one for found in each(rows, split, functools.partial(_of_row, labelled=labelled)) for one in found]
+    return [example for examples in each(rows, split, functools.partial(_of_row, labelled=labelled)) for example in examples]
 
 
 def _of_row(row: Any, name: str, *, labelled: bool) -> list[ChoiceExample]:
     values = _mapping(row, labelled=labelled)
     form, missing = _form_of_row(values, LABEL if labelled else None)
     if form is None or missing:
-        there = ", ".join(map(str, values))
+        columns = ", ".join(map(str, values))
         lacks = f"no {', '.join(map(repr, missing))}" if missing else "no question"
-        raise RowError(f"{lacks}; the row has {there:.200}; give {FORMS}")
+        raise RowError(f"{lacks}; the row has {columns:.200}; give {FORMS}")
     return _examples(id_of(row, name), form, values)
 
 

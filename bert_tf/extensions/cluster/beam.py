@@ -79,7 +79,7 @@ class _Chunk(NamedTuple):
 def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Computes], arguments: Sequence[str]) -> list[str]:
     """Runs a pipeline and returns the shards; `make` is pickled and loads the model once per worker process."""
     options = _options(arguments)
-    branches = [_Branch(one, storage.inputs(one.input), shards.of(one.output)) for one in transfers]
+    branches = [_Branch(request, storage.inputs(request.input), shards.shards_of(request.output)) for request in transfers]
     for branch in branches:
         shards.refuse_existing(branch.shards)
         shards.refuse_existing(branch.shards.left_out)
@@ -94,7 +94,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
         undo.pop_all()
     for branch in branches:
         _say_what_was_left_out(branch)
-    return [path for branch in branches for path in branch.shards.found()]
+    return [path for branch in branches for path in branch.shards.existing()]
 
 
 def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequen
 
 def _options(arguments: Sequence[str]) -> PipelineOptions:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # it logs the traceback of an error several times
-    options = beam_options.read(arguments)
+    options = beam_options.pipeline_options(arguments)
     beam_options.refuse_unreachable(options)
     FileSystems.set_options(options)
     return options
@@ -144,8 +144,8 @@ def _said_in_one_line() -> Iterator[None]:
 def _shorten(record: logging.LogRecord) -> bool:
     text = record.getMessage()
     if "\n" in text.strip():
-        found = _OWN_ERROR.search(text)
-        record.msg, record.args = found[1] if found else text.strip().splitlines()[-1], ()
+        match = _OWN_ERROR.search(text)
+        record.msg, record.args = match[1] if match else text.strip().splitlines()[-1], ()
     return True
 
 
@@ -157,9 +157,9 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
     except BertError:
         raise
     except Exception as error:
-        found = _OWN_ERROR.search(str(error))
-        if found is not None:
-            raise BertError(found[1]) from error
+        match = _OWN_ERROR.search(str(error))
+        if match is not None:
+            raise BertError(match[1]) from error
         runner = beam_options.runner(options)
         if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {runner}: {storage.reason(error)}") from error
@@ -229,12 +229,12 @@ def _chunks(path: str, reads: Reads) -> Iterator[Any]:
     report = left_out.append if reads.skip_bad_rows else tables.refuse
     for number, examples in enumerate(reads.chunks(Whole(path, storage.open_file), report=report)):
         yield _Chunk(path, number, examples)
-        yield from map(_said, left_out)
+        yield from map(_left_out_line, left_out)
         left_out.clear()
-    yield from map(_said, left_out)
+    yield from map(_left_out_line, left_out)
 
 
-def _said(problem: DataError) -> Any:
+def _left_out_line(problem: DataError) -> Any:
     line = documents.to_json({"problem": str(problem)}, ensure_ascii=False) + "\n"
     return TaggedOutput(_LEFT_OUT, line.encode(errors="backslashreplace"))  # names of files may hold any byte
 
@@ -268,23 +268,21 @@ class _Compute(apache_beam.DoFn):
         left_out: list[DataError] = []
         chunks = [piece.examples] if isinstance(piece, _Chunk) else self._rows(piece, left_out)
         computes = self._loaded.computes
-        read = ahead((named, computes.read(named)) for named in self._named(piece.path, chunks))
-        for number, (examples, features) in enumerate(read, self._number(piece)):
+        # Numbers of parts, which sort them in row order; 0 is a header.
+        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
+        first = (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
+        read = ahead((named, computes.read(named)) for named in self._with_ids(piece.path, chunks))
+        for number, (examples, features) in enumerate(read, first):
             with self._loaded.turn:
                 part = computes.lines(number, examples, features, self._form)
             yield part
-        yield from map(_said, left_out)
+        yield from map(_left_out_line, left_out)
 
-    def _number(self, piece: Any) -> int:
-        """Returns the number of a piece's first part, which sorts parts in row order; 0 is a header."""
-        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
-        return (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
-
-    def _rows(self, of: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
+    def _rows(self, piece: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
         report = left_out.append if self._reads.skip_bad_rows else tables.refuse
-        return self._reads.chunks(Part(of, storage.open_file, block=self._reads.chunk_size), report=report)
+        return self._reads.chunks(Part(piece, storage.open_file, block=self._reads.chunk_size), report=report)
 
-    def _named(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
+    def _with_ids(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
         """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""
         for examples in filter(None, chunks):
             yield [self._with_file(path, example) for example in examples]
@@ -298,12 +296,12 @@ class _Compute(apache_beam.DoFn):
 def _say_what_was_left_out(branch: _Branch) -> None:
     """Logs the number of skipped rows and the first few problems."""
     count = 0
-    for path in branch.shards.left_out.found():
+    for path in branch.shards.left_out.existing():
         with storage.readable_errors(path), storage.open_file(path) as file:
             for line in file:
                 count += 1
                 if count <= _SHOWN:
                     log.warning("left out: %s", documents.json_value(line.decode())["problem"])
     if count:
-        place = branch.shards.left_out.pattern
-        log.warning("%s: rows left out, since they cannot be used: %d; all are in %s", branch.transfer.input, count, place)
+        pattern = branch.shards.left_out.pattern
+        log.warning("%s: rows left out, since they cannot be used: %d; all are in %s", branch.transfer.input, count, pattern)

@@ -70,19 +70,19 @@ def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[
     made: Any = job
     files: dict[str, Any] = {name: of_file(path) for name in _FILES if (path := getattr(made.model, name)) is not None}
     checkpoint = None if made.checkpoint is None else of_checkpoint(made.checkpoint)
-    found: T = dataclasses.replace(made, checkpoint=checkpoint, model=dataclasses.replace(made.model, **files))
-    return found
+    sent: T = dataclasses.replace(made, checkpoint=checkpoint, model=dataclasses.replace(made.model, **files))
+    return sent
 
 
 def gathering_place(output_dir: str, by: Beam) -> str:
     """Returns a folder that workers can write to; FlagError if there is none because workers run elsewhere."""
     from bert_tf.extensions.cluster import beam_options  # imports Beam
 
-    options = beam_options.read(by.arguments)
-    place = options.get_all_options().get("temp_location")
-    if place is None and not beam_options.computes_here(options):
+    options = beam_options.pipeline_options(by.arguments)
+    folder = options.get_all_options().get("temp_location")
+    if folder is None and not beam_options.computes_here(options):
         raise FlagError("--beam: add --temp_location=FOLDER after --, where workers write their results")
-    return paths.absolute(place or output_dir)
+    return paths.absolute(folder or output_dir)
 
 
 def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:

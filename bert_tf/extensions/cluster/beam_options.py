@@ -19,17 +19,17 @@ _PATIENCE_S = 10.0
 _HERE = "DirectRunner"  # suffix of runners that compute locally; also the default
 
 
-def read(arguments: Sequence[str]) -> PipelineOptions:
-    said = io.StringIO()
+def pipeline_options(arguments: Sequence[str]) -> PipelineOptions:
+    usage = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):  # its parser prints its usage and ends the process
+        with contextlib.redirect_stderr(usage):  # its parser prints its usage and ends the process
             options = PipelineOptions(list(arguments))
-            known, given = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
+            known, all_options = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
     except SystemExit as error:
         if not error.code:  # --help
             raise
-        raise FlagError(f"--beam: {said.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
-    unknown = sorted(given.keys() - known.keys())
+        raise FlagError(f"--beam: {usage.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
+    unknown = sorted(all_options.keys() - known.keys())
     if unknown and computes_here(options):  # a remote runner may know more options
         raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
     return options
@@ -38,11 +38,11 @@ def read(arguments: Sequence[str]) -> PipelineOptions:
 def refuse_unreachable(options: PipelineOptions) -> None:
     """Raises FlagError if a named server does not answer; Beam would wait for minutes."""
     for name, value in options.get_all_options().items():
-        found = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
-        if found is None:
+        match = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
+        if match is None:
             continue
         try:
-            socket.create_connection((found["host"], int(found["port"])), timeout=_PATIENCE_S).close()
+            socket.create_connection((match["host"], int(match["port"])), timeout=_PATIENCE_S).close()
         except OSError as error:
             raise FlagError(f"--beam: --{name}={value}: no answer: {error.strerror or error}") from error
 
@@ -57,7 +57,7 @@ def computes_here(options: PipelineOptions) -> bool:
 
 def threads(arguments: Sequence[str]) -> int | None:
     """Returns the compute threads of each worker process, None if the runner chooses the number of processes."""
-    options = read(arguments)
+    options = pipeline_options(arguments)
     direct = options.view_as(DirectOptions)
     if not computes_here(options) or direct.direct_running_mode != "multi_processing":
         return None

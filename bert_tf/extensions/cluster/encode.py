@@ -32,8 +32,8 @@ def run(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
     settings = beam_job.absolute_model(settings.of_file(files[0]))
     if settings.kind == NPY:
         raise FlagError(f"{settings.output}: shards are unordered, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
-    there = beam_job.fetched(settings)
-    shard = ShardForm(form(settings, sources.find(there.checkpoint, there.model, environment=os.environ, needs_head=False)))
+    local = beam_job.fetched(settings)
+    shard = ShardForm(form(settings, sources.find(local.checkpoint, local.model, environment=os.environ, needs_head=False)))
     transfers = [Transfer(pair.input, pair.output, shard) for pair in files]
     by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
     return tuple(beam.transfer(transfers, inputs(settings), functools.partial(_worker, by_workers, by.begin), by.arguments))

@@ -70,8 +70,8 @@ class Measured:
         return self.given_split or self.task.splits("", DEV)[0]
 
     def loaded(self) -> tuple[Trained, Family]:
-        there = beam_job.fetched(self)
-        model = loading.load(there.checkpoint, there.model)
+        local = beam_job.fetched(self)
+        model = loading.load(local.checkpoint, local.model)
         family = with_rules(self.task.family.as_trained(model.record), self.rules)
         model.refuse(family)
         return model, family
@@ -117,25 +117,25 @@ def _row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam
     from bert_tf.extensions.cluster.shards import ShardForm
 
     model, family = measured.loaded()
-    place = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
+    prefix = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
     start = time.perf_counter()
     try:
         written = beam.transfer(
-            [Transfer(paths.absolute(measured.file), place, ShardForm(GatheredForm()))],
+            [Transfer(paths.absolute(measured.file), prefix, ShardForm(GatheredForm()))],
             LabelledInputs(measured.task, measured.split),
             functools.partial(_worker, measured, machine, by.begin),
             by.arguments,
         )
-        found = gathering.evaluation(_parts(written), family)
+        gathered = gathering.evaluation(_parts(written), family)
     finally:
-        storage.delete(shards.of(place).found())
-    if found is None:
+        storage.delete(shards.shards_of(prefix).existing())
+    if gathered is None:
         raise DataError("no examples below the header line", measured.file)
     seconds = time.perf_counter() - start
     reader = CheckpointReader(model.prefix)
     step = int(reader["global_step"]) if "global_step" in reader.shapes else None
     settings = {**model.settings, "eval_batch_size": measured.batch_size, **_computing(machine)}
-    return Row(measured.checkpoint, step, measured.task.name, measured.file, settings=settings).measured(found, seconds)
+    return Row(measured.checkpoint, step, measured.task.name, measured.file, settings=settings).measured(gathered, seconds)
 
 
 def _computing(machine: MachineSettings) -> dict[str, Any]:

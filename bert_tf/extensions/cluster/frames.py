@@ -169,10 +169,12 @@ def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     session = frame.sparkSession
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it too
-    place = spark.send(session, shipped.pack(model, folder))
+    archive = spark.send(session, shipped.pack(model, folder))
     overrides = ModelOverrides(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
     machine = with_threads(work.settings.machine, spark.threads(session))
-    return dataclasses.replace(work, model=place, settings=dataclasses.replace(work.settings, model=overrides, machine=machine))
+    return dataclasses.replace(
+        work, model=archive, settings=dataclasses.replace(work.settings, model=overrides, machine=machine)
+    )
 
 
 def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = loading.load) -> tuple[Trained, InferenceOptions]:

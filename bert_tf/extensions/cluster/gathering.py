@@ -84,28 +84,28 @@ def _written(value: Any) -> Any:
     if isinstance(value, dict):
         return {"pairs": [[_written(key), _written(of_key)] for key, of_key in value.items()]}
     if isinstance(value, (list, tuple)):
-        return {kind.__name__: [_written(one) for one in value]}
+        return {kind.__name__: [_written(item) for item in value]}
     return value
 
 
-def _read(said: Any) -> Any:
+def _read(content: Any) -> Any:
     """Inverse of `_written`; creates only dataclasses and named tuples that are already imported."""
-    if not isinstance(said, dict):
-        return said
-    if "array" in said:
-        array = np.frombuffer(base64.b64decode(said["array"]), np.dtype(said["type"])).reshape(said["shape"])
-        return array.copy() if said["shape"] else array[()]
-    if "float" in said:
-        return float.fromhex(said["float"])
-    if "record" in said:
-        module, name = said["record"]
+    if not isinstance(content, dict):
+        return content
+    if "array" in content:
+        array = np.frombuffer(base64.b64decode(content["array"]), np.dtype(content["type"])).reshape(content["shape"])
+        return array.copy() if content["shape"] else array[()]
+    if "float" in content:
+        return float.fromhex(content["float"])
+    if "record" in content:
+        module, name = content["record"]
         kind: Any = getattr(sys.modules.get(module), name, None)
         if not _is_record(kind):
             raise ValueError(f"{module}.{name} is no record of predictions")
-        return kind(**dict(zip(_names(kind), map(_read, said["values"]))))
-    if "pairs" in said:
-        return {_read(key): _read(value) for key, value in said["pairs"]}
-    [(kind, values)] = said.items()
+        return kind(**dict(zip(_names(kind), map(_read, content["values"]))))
+    if "pairs" in content:
+        return {_read(key): _read(value) for key, value in content["pairs"]}
+    [(kind, values)] = content.items()
     return {"list": list, "tuple": tuple}[kind](map(_read, values))
 
 

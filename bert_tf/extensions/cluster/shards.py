@@ -41,9 +41,9 @@ class Shards(NamedTuple):
     def left_out(self) -> Shards:
         return Shards(f"{self.prefix}{self.suffix}.left-out", ".jsonl")
 
-    def found(self) -> list[str]:
+    def existing(self) -> list[str]:
         name = re.compile(rf"{re.escape(self.prefix)}-\d{{5,}}-of-\d{{5,}}{re.escape(self.suffix)}")  # not p-x-00000-... of p
-        return [one.path for one in storage.matching(self.pattern) if name.fullmatch(one.path)]
+        return [stored.path for stored in storage.matching(self.pattern) if name.fullmatch(stored.path)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ShardForm:
     header: bytes = b""  # bytes before the first part
 
 
-def of(output: str) -> Shards:
+def shards_of(output: str) -> Shards:
     """Returns the shard names of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz.
 
     FlagError if the name would be read as a pattern: Beam finds the files to rename at the end by pattern.
@@ -71,9 +71,9 @@ def of(output: str) -> Shards:
 
 def refuse_existing(shards: Shards) -> None:
     """Raises OutputError if shards exist: they would be taken for the new output's."""
-    found = shards.found()
-    if found:
-        raise OutputError(f"{found[0]}: an earlier job has written {shards.pattern}; delete it, or name another output")
+    existing = shards.existing()
+    if existing:
+        raise OutputError(f"{existing[0]}: an earlier job has written {shards.pattern}; delete it, or name another output")
 
 
 def write(shards: Shards, form: ShardForm, *, may_be_none: bool = False) -> apache_beam.PTransform:
@@ -85,7 +85,7 @@ def delete_unfinished(shards: Shards) -> None:
     folder, name = paths.divided(shards.prefix)
     unfinished = f"beam-temp-{name}-{_HEX * 32}"
     with contextlib.suppress(BertError):
-        storage.delete([one.path for one in storage.matching(paths.joined(folder, f"{unfinished}/*"))])
+        storage.delete([stored.path for stored in storage.matching(paths.joined(folder, f"{unfinished}/*"))])
     if not paths.has_scheme(shards.prefix):  # others have no folders
         for rest in Path(folder).glob(unfinished):
             with contextlib.suppress(OSError):

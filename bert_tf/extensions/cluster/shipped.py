@@ -47,21 +47,17 @@ def pack(model: Trained, folder: Path) -> Path:
 
 def _packed(files_of_model: Path, folder: Path) -> Path:
     packed = folder / "whole.tar"
-    _pack(files_of_model, packed)
+    with tarfile.open(packed, "w") as archive:
+        for path in sorted(files_of_model.iterdir()):
+            member = tarfile.TarInfo(path.name)
+            member.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(member, file)
     return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
 
 
 def _write_text(folder: str, name: str, text: str) -> None:
     Path(folder, name).write_text(text, encoding="utf-8")
-
-
-def _pack(folder: Path, target: Path) -> None:
-    with tarfile.open(target, "w") as archive:
-        for path in sorted(folder.iterdir()):
-            member = tarfile.TarInfo(path.name)
-            member.size = path.stat().st_size
-            with path.open("rb") as file:
-                archive.addfile(member, file)
 
 
 def unpacked(path: str) -> str:
@@ -88,8 +84,8 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
     with atomic.readable_errors(home):
         with contextlib.suppress(FileExistsError):
             home.mkdir(mode=0o700)
-        found = home.lstat()
-        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+        status = home.lstat()
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o022:
             raise OutputError(f"{home}: not a folder that only this user can write; delete it, or set TMPDIR to another folder")
     folder = home / name
     with lock.claiming(folder, wait=True):
@@ -104,6 +100,6 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
 
 def _delete_old(home: Path) -> None:
     for other in home.glob("[!.]*"):
-        with contextlib.suppress(OSError), lock.claiming(other) as who:
-            if who is None and other.stat().st_mtime < time.time() - _KEPT_S:
+        with contextlib.suppress(OSError), lock.claiming(other) as holder:
+            if holder is None and other.stat().st_mtime < time.time() - _KEPT_S:
                 shutil.rmtree(other)

@@ -56,11 +56,11 @@ class Whole(text_lines.Elsewhere):
 class Part(Whole):
     """The rows of a slice, after the first line of the file."""
 
-    def __new__(cls, of: Slice, open_file: Open, *, block: int) -> Part:
+    def __new__(cls, piece: Slice, open_file: Open, *, block: int) -> Part:
         """Names a slice; `block` is the number of rows that stay together."""
-        made = super().__new__(cls, of.path, open_file)
+        made = super().__new__(cls, piece.path, open_file)
         assert isinstance(made, Part)  # noqa: S101  (for mypy)
-        made._slice, made._block = of, block
+        made._slice, made._block = piece, block
         return made
 
     _slice: Slice
@@ -87,12 +87,12 @@ class Part(Whole):
 class _Lines(io.IOBase):
     """A file's first line, then those of the blocks that begin in a piece; `number` is that of the second line."""
 
-    def __init__(self, file: BinaryIO, of: Slice, block: int) -> None:
-        self._file, self._slice, self._block = file, of, block
+    def __init__(self, file: BinaryIO, piece: Slice, block: int) -> None:
+        self._file, self._slice, self._block = file, piece, block
         self._first: bytes | None = file.readline(text_lines.LONGEST_LINE + 1)
         self._at, self._number = self._beginning()
         self._skip()
-        self._is_over = self._at >= of.end
+        self._is_over = self._at >= piece.end
         self.number = self._number
         self._was_blank = False
 
@@ -162,14 +162,14 @@ def extents(size: int) -> Iterator[tuple[int, int]]:
 def counted(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields each piece's first byte and the number of lines that end in it."""
     file.seek(start)
-    for place in range(start, end, PIECE):
-        left, lines = min(PIECE, end - place), 0
+    for offset in range(start, end, PIECE):
+        left, lines = min(PIECE, end - offset), 0
         while left:
             data = file.read(left)
             if not data:  # the file became shorter
                 return
             left, lines = left - len(data), lines + data.count(b"\n")
-        yield place, lines
+        yield offset, lines
 
 
 def slices(path: str, first_row: int, counts: Iterable[tuple[int, int]]) -> Iterator[Slice]:

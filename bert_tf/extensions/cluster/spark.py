@@ -79,10 +79,10 @@ def collected(frame: DataFrame) -> list[Any]:
     try:
         return cast("list[Any]", frame.collect())
     except PythonException as error:
-        found = _OWN_ERROR.search(str(error))
-        if found is None:
+        match = _OWN_ERROR.search(str(error))
+        if match is None:
             raise
-        raise BertError(found[1]) from error
+        raise BertError(match[1]) from error
 
 
 def threads(session: SparkSession) -> int:

@@ -38,9 +38,11 @@ class Stored(NamedTuple):
 def matching(pattern: str) -> list[Stored]:
     """Returns the files matching a path or pattern, sorted; a trailing slash matches all that start so."""
     with readable_errors(pattern):
-        (found,) = FileSystems.match([pattern])
-    stored = (Stored(one.path, one.size_in_bytes, one.last_updated_in_seconds) for one in found.metadata_list)
-    return sorted(one for one in stored if not one.path.endswith("/"))
+        (matched,) = FileSystems.match([pattern])
+    stored = (
+        Stored(metadata.path, metadata.size_in_bytes, metadata.last_updated_in_seconds) for metadata in matched.metadata_list
+    )
+    return sorted(entry for entry in stored if not entry.path.endswith("/"))
 
 
 def open_file(path: str) -> BinaryIO:
@@ -95,8 +97,8 @@ def writing(path: str) -> Iterator[None]:
 def reason(error: BaseException) -> str:
     if isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
-    said = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
-    return said.splitlines()[0][:_SHOWN]
+    text = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
+    return text.splitlines()[0][:_SHOWN]
 
 
 def inputs(pattern: str) -> list[Stored]:
@@ -104,19 +106,19 @@ def inputs(pattern: str) -> list[Stored]:
         why = files.missing(pattern)
         if why:
             raise DataError(f"cannot read the file: {why}", pattern)
-    found = matching(pattern)
-    if not found:
+    matches = matching(pattern)
+    if not matches:
         raise DataError("no such file, or no match for the pattern", pattern)
-    return found
+    return matches
 
 
 def checkpoint(name: str) -> str:
     """Returns a local checkpoint prefix for a prefix, one of its files, or a run folder; no scheme means local."""
     if not paths.has_scheme(name):
         return name
-    prefix = _found(PART.sub("", name.rstrip("/")))
+    prefix = _newest_prefix(PART.sub("", name.rstrip("/")))
     folder, of_checkpoint = paths.divided(prefix)
-    beside = [one for name in _BESIDE for one in matching(paths.joined(folder, name))]
+    beside = [stored for name in _BESIDE for stored in matching(paths.joined(folder, name))]
     return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
 
 
@@ -124,11 +126,11 @@ def file(name: str) -> str:
     """Returns a file's local name; no scheme means local."""
     if not paths.has_scheme(name):
         return name
-    found = inputs(name)[:1]
-    return str(_copied(found) / paths.divided(found[0].path)[1])
+    stored = inputs(name)[:1]
+    return str(_copied(stored) / paths.divided(stored[0].path)[1])
 
 
-def _found(name: str) -> str:
+def _newest_prefix(name: str) -> str:
     if matching(f"{name}.index"):
         return name
     for folder in (paths.joined(name, run_layout.BEST), name):
@@ -143,17 +145,14 @@ def _found(name: str) -> str:
 
 
 def _copied(stored: Iterable[Stored]) -> Path:
-    found = list(stored)
-    contents = repr([(*one, checksum(one.path)) for one in found])
+    sources = list(stored)
+    contents = repr([(*source, checksum(source.path)) for source in sources])
 
     def copy(folder: Path) -> None:
-        log.info("%s: copying to this machine", found[0].path)
-        for one in found:
-            _copy(one.path, folder / paths.divided(one.path)[1])
+        log.info("%s: copying to this machine", sources[0].path)
+        for source in sources:
+            target = folder / paths.divided(source.path)[1]
+            with readable_errors(source.path), open_file(source.path) as stream, target.open("wb") as file:
+                shutil.copyfileobj(stream, file, 1 << 20)
 
     return shipped.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
-
-
-def _copy(source: str, target: Path) -> None:
-    with readable_errors(source), open_file(source) as stream, target.open("wb") as file:
-        shutil.copyfileobj(stream, file, 1 << 20)

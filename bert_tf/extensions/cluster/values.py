@@ -55,10 +55,8 @@ class Predictions:
         examples = family.from_rows(rows, TEST, labelled=False)
         if len(examples) != len(rows):
             raise DataError("a row holds several questions; explode it into rows of one", TEST)
-        return [self._struct(one) for one in family.listed(self._predictor.predictions(examples), examples)]
-
-    def _struct(self, one: Any) -> dict[str, Any]:
-        return {name: _plain(getattr(one, name)) for name in _fields(self._predictor.family.kind)}
+        predictions = family.listed(self._predictor.predictions(examples), examples)
+        return [{name: _plain(getattr(prediction, name)) for name in _fields(family.kind)} for prediction in predictions]
 
 
 class Parts:
@@ -96,5 +94,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, tuple):
-        return [one if isinstance(one, (str, float)) else dataclasses.asdict(one) for one in value]
+        return [item if isinstance(item, (str, float)) else dataclasses.asdict(item) for item in value]
     return value

@@ -21,7 +21,7 @@ _ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
 
-def read(path: str, action: str) -> dict[str, str]:
+def read_labels(path: str, action: str) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
     In a table with the columns split and action, only lines with train and `action` count.
@@ -44,36 +44,38 @@ def read(path: str, action: str) -> dict[str, str]:
         wanted.append(label)
     filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
     is_audit = named and table.has(_SPLIT) and table.has(_ACTION)
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
     def add(line: int, row: list[Any]) -> None:
-        values, said = row[: len(wanted)], row[len(wanted) :]
+        values, filter_cells = row[: len(wanted)], row[len(wanted) :]
         values = list(map(spreadsheets.original, values)) if is_audit else values
-        if any(value != cell.strip() for value, cell in zip(filters.values(), said)):
+        if any(value != cell.strip() for value, cell in zip(filters.values(), filter_cells)):
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
-        if found.setdefault(guid, label) != label:
+        if labels.setdefault(guid, label) != label:
             raise DataError(f"label of {guid!r} differs from that above", path, line)
 
     list(table.read([*wanted, *filters], add))
-    return found
+    return labels
 
 
 def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     known = {example.guid for example in examples}
-    out, labels = read(exclude, EXCLUDE) if exclude else {}, read(relabel, RELABEL) if relabel else {}
-    for path, found in ((exclude, out), (relabel, labels)):
-        unknown = [guid for guid in found if guid not in known]
+    excluded, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
+    for path, by_id in ((exclude, excluded), (relabel, labels)):
+        unknown = [guid for guid in by_id if guid not in known]
         if unknown:
-            text = f"{len(unknown)} of {len(found)} ids are not those of training rows; the first is {unknown[0]!r}"
+            text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"
             raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
-    kept = [example for example in examples if example.guid not in out]
-    if not kept:
+    remaining = [example for example in examples if example.guid not in excluded]
+    if not remaining:
         raise DataError("excludes every training row", exclude)
-    corrected = [_relabelled(one, labels, family, str(relabel)) if one.guid in labels else one for one in kept]
-    changed = sum(one.label != other.label for one, other in zip(kept, corrected))
-    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(kept), changed)
+    corrected = [
+        _relabelled(example, labels, family, str(relabel)) if example.guid in labels else example for example in remaining
+    ]
+    changed = sum(example.label != other.label for example, other in zip(remaining, corrected))
+    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(remaining), changed)
     return corrected
 
 

@@ -125,17 +125,17 @@ class Checked:
     @property
     def _last_line(self) -> str:
         """Sums up all problems with rows."""
-        left_out = sum(len(one.left_out) for one in self.splits)
-        surveys = [one.counts for one in self.splits if one.counts]
+        left_out = sum(len(split.left_out) for split in self.splits)
+        surveys = [split.counts for split in self.splits if split.counts]
         counted = {
-            "warnings": sum(len(one.warnings) for one in self.splits),
+            "warnings": sum(len(split.warnings) for split in self.splits),
             "duplicates": sum(len(counts.duplicates) for counts in surveys),
             "in train too": sum(len(counts.in_train) for counts in surveys),
         }
-        said = [f"{name}: {count}" for name, count in counted.items() if count]
-        if not said and not left_out:
+        notes = [f"{name}: {count}" for name, count in counted.items() if count]
+        if not notes and not left_out:
             return "no problem found"
-        return "; ".join([f"rows left out: {left_out}" if left_out else "every row can be used", *said])
+        return "; ".join([f"rows left out: {left_out}" if left_out else "every row can be used", *notes])
 
     def _repr_html_(self) -> str:
         text = "\n".join([str(self), *self.problems])
@@ -176,7 +176,8 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
             with _heard() as heard:
                 counts = survey(_examples(task, data_dir or "", split, problems), size, train or frozenset())
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
-            warnings = (*_warnings(task, counts, is_train=split == TRAIN), *_of_readers(heard, path))
+            of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in heard]
+            warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
             train = counts.texts if split == TRAIN else train
             if problems or not counts.rows:
@@ -186,7 +187,7 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
         except BertError as error:
             rest = [] if isinstance(error, BadRowsError) else [error]  # its rows are in `problems` already
             refused.update(dict.fromkeys(map(str, [*problems, *rest])))
-    if all(data_dir is not None and not one.path.exists() for one in splits):
+    if all(data_dir is not None and not split.path.exists() for split in splits):
         refused[f"{data_dir}: has no files of {task.name}"] = None
     return Checked(task.name, unit, tuple(splits), tuple(refused))
 
@@ -207,11 +208,6 @@ def _heard() -> Iterator[list[str]]:
         for logger, propagates in zip(loggers, propagated):
             logger.removeHandler(collector)
             logger.propagate = propagates
-
-
-def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
-    for message in heard:
-        yield f"warning        {message.removeprefix(f'{path}: ')}"
 
 
 def splits_of(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
@@ -269,8 +265,8 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.contradictions:
         yield f"warning        label differs from an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
     if counts.miscoded:
-        said = "texts have signs of a wrong encoding, as U+0092 or \u00c3\u00a9; convert the file from its own"
-        yield f"warning        {said}: {_share(counts.miscoded, counts.rows)}"
+        problem = "texts have signs of a wrong encoding, as U+0092 or \u00c3\u00a9; convert the file from its own"
+        yield f"warning        {problem}: {_share(counts.miscoded, counts.rows)}"
     if counts.in_train:
         yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
     long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)
@@ -278,10 +274,10 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
         yield f"warning        longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows, which are cut"
     if counts.repeated_ids:
         yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
-    found = len(counts.labels)
+    classes = len(counts.labels)
     may_be_numbers = is_train and isinstance(task, CustomTask) and task.family.kind == CLASSIFICATION
-    if may_be_numbers and found > 2 and 2 * found >= counts.rows and are_numbers(counts.labels):
-        yield f"warning        {found} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"
+    if may_be_numbers and classes > 2 and 2 * classes >= counts.rows and are_numbers(counts.labels):
+        yield f"warning        {classes} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"
 
 
 def _share(ids: Sequence[str], rows: int) -> str:
@@ -290,10 +286,10 @@ def _share(ids: Sequence[str], rows: int) -> str:
 
 
 def _print(call: Call) -> None:
-    found = check(call.settings, environment=os.environ)
-    print(found)
-    if found.problems:
-        raise PreflightError(list(found.problems))
+    checked = check(call.settings, environment=os.environ)
+    print(checked)
+    if checked.problems:
+        raise PreflightError(list(checked.problems))
 
 
 COMMAND = Command(

@@ -82,18 +82,18 @@ def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
             entries = sorted(
                 (entry for entry in contents.infolist() if not entry.is_dir()), key=lambda e: e.filename.count("/")
             )
-            found: dict[str, zipfile.ZipInfo] = {}
+            wanted: dict[str, zipfile.ZipInfo] = {}
             for entry in entries:
                 name = PurePosixPath(entry.filename).name
                 if any(fnmatch.fnmatchcase(name, pattern) for pattern in dataset.files):
-                    found.setdefault(name, entry)
+                    wanted.setdefault(name, entry)
             for pattern in dataset.files:
-                if not fnmatch.filter(found, pattern):
+                if not fnmatch.filter(wanted, pattern):
                     raise DataError(f"the archive holds no {pattern}", archive)
-            size = sum(entry.file_size for entry in found.values())  # no more than that is unpacked
+            size = sum(entry.file_size for entry in wanted.values())  # no more than that is unpacked
             if size > _MOST_UNPACKED:
                 raise DataError(f"its files have {size >> 20} MB, more than {_MOST_UNPACKED >> 20}; it was not used", archive)
-            for name, entry in found.items():
+            for name, entry in wanted.items():
                 with contents.open(entry) as source, (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -191,11 +191,11 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
     parts = [part for dataset in datasets for part in dataset.parts]
     if sums and len(sums) != len(parts):
         raise FlagError(f"--sha256 needs {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
-    given = dict(zip(parts, sums))
+    digests = dict(zip(parts, sums))
     for dataset in datasets:
         target = data_dir / dataset.folder
         if all(any(target.glob(pattern)) for pattern in dataset.files):
-            wanted = {part.url: given[part] for part in dataset.parts if part in given}
+            wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
             if wanted and not wanted.items() <= _recorded(data_dir).items():
                 raise DataError(
                     "exists, but is not known to be from files with these sums; delete the folder to fetch it again", target
@@ -204,29 +204,30 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
             say(f"{target}: already exists{made}; delete the folder to fetch it again")
             continue
         if settings.from_ is None:
-            _download(dataset, data_dir, target, given, say)
+            _download(dataset, data_dir, target, digests, say)
         else:
-            _place(dataset, [_found(part, Path(settings.from_), given.get(part)) for part in dataset.parts], target)
+            paths = [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts]
+            _make_folder(dataset, paths, target)
         say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
     return [data_dir / dataset.folder for dataset in datasets]
 
 
-def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str], say: Say) -> None:
+def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
     try:
-        _download_parts(dataset, data_dir, target, given, say)
+        _download_parts(dataset, data_dir, target, digests, say)
     finally:
         with contextlib.suppress(OSError):  # it may hold files for the next call
             (data_dir / _DOWNLOADS).rmdir()
 
 
-def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str], say: Say) -> None:
+def _download_parts(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     recorded = _recorded(data_dir)
     for part, path in zip(dataset.parts, paths):
         _download_file(part.url, path)
-        recorded[part.url] = _checked(part, path, given.get(part), recorded.get(part.url), say)
+        recorded[part.url] = _checked(part, path, digests.get(part), recorded.get(part.url), say)
     try:
-        _place(dataset, paths, target)
+        _make_folder(dataset, paths, target)
     except DataError:
         for path in paths:  # else the next call would fail in the same way
             path.unlink(missing_ok=True)
@@ -290,36 +291,36 @@ def _recorded(data_dir: Path) -> dict[str, str]:
     return {url: digest for digest, _, url in (line.partition("  ") for line in lines)}
 
 
-def _checked(part: Part, path: Path, given: str | None, before: str | None, say: Say) -> str:
+def _checked(part: Part, path: Path, required: str | None, before: str | None, say: Say) -> str:
     """Returns the sha256 of a downloaded file; deletes the file if it is not the expected one."""
     digest = files.digest(path)
-    expected = given or part.sha256 or before
+    expected = required or part.sha256 or before
     if expected is None:
         say(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}; not known before, noted in {SUMS_NAME}")
     elif digest == expected:
         say(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}, as expected")
     else:
         path.unlink()
-        origin = "as --sha256 says" if given else "as published" if part.sha256 else f"as fetched before, see {SUMS_NAME}"
+        origin = "as --sha256 says" if required else "as published" if part.sha256 else f"as fetched before, see {SUMS_NAME}"
         raise DataError(f"has sha256 {digest}, not {expected} {origin}; it was not used", part.url)
     return digest
 
 
-def _found(part: Part, folder: Path, given: str | None) -> Path:
+def _local_file(part: Part, folder: Path, required: str | None) -> Path:
     """Finds a file the user already has; without --sha256 only warns if it differs from the published one."""
     names = dict.fromkeys((part.name, part.address.rsplit("/", 1)[1]))
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         raise DataError(f"holds no {' or '.join(names)}; it is published at {part.url}", folder)
     digest = files.digest(path)
-    if given and digest != given:
-        raise DataError(f"has sha256 {digest}, not {given} as --sha256 says; it was not used", path)
+    if required and digest != required:
+        raise DataError(f"has sha256 {digest}, not {required} as --sha256 says; it was not used", path)
     if part.sha256 and digest != part.sha256:
         log.warning("%s: has sha256 %s, the published file %s: the result may differ too", path, digest, part.sha256)
     return path
 
 
-def _place(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
+def _make_folder(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
     """Creates the folder atomically; an existing folder keeps its files."""
     atomic.make_folder(target.parent)
     with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:

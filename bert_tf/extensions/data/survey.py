@@ -95,6 +95,6 @@ def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
     return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
-def same_label(one: Any, other: Any) -> bool:
+def same_label(label: Any, other: Any) -> bool:
     """Compares labels; multi-label is unordered."""
-    return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else bool(one == other)
+    return set(label) == set(other) if isinstance(label, tuple) and isinstance(other, tuple) else bool(label == other)

@@ -85,46 +85,46 @@ def distill(
 
 def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     """Task, data and text preparation are the teacher's, unless values name others."""
-    given = named(SETTINGS, values)  # reports a mistyped name before files are read
-    if "teacher" not in given:
+    settings = named(SETTINGS, values)  # reports a mistyped name before files are read
+    if "teacher" not in settings:
         raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
-    return made(_settings_of(given["teacher"]), given, task)
+    return made(_settings_of(settings["teacher"]), settings, task)
 
 
-def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None) -> RunSpec:
+def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | None) -> RunSpec:
     if task is not None:
-        run_spec.refuse_for_objects(given)
+        run_spec.refuse_for_objects(settings)
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
-    elif given.keys() & {*tasks.all_names(), "task_name", "data_dir"}:  # other data
+    elif settings.keys() & {*tasks.all_names(), "task_name", "data_dir"}:  # other data
         of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
-    given = {**of_teacher, **given}
-    if "task_name" not in given:
+    settings = {**of_teacher, **settings}
+    if "task_name" not in settings:
         raise FlagError(
-            f"{given['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
+            f"{settings['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
         )
-    if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
+    if "init_checkpoint" in settings and settings.keys() & {"student_layers", "teacher_layers"}:
         raise FlagError(
             "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
         )
-    if given.keys() >= {"student_layers", "teacher_layers"}:
+    if settings.keys() >= {"student_layers", "teacher_layers"}:
         raise FlagError("--student_layers and --teacher_layers exclude each other")
     if task is not None:
-        return run_spec.made(given, task.name, DISTILL)
-    name = canonical_name(given["task_name"])
-    reject_unrelated_settings(name, given, given.get("problem"))
-    return run_spec.made(given, name, DISTILL)
+        return run_spec.made(settings, task.name, DISTILL)
+    name = canonical_name(settings["task_name"])
+    reject_unrelated_settings(name, settings, settings.get("problem"))
+    return run_spec.made(settings, name, DISTILL)
 
 
 def _settings_of(teacher: str) -> dict[str, Any]:
     """Task, data and text preparation of a teacher, from its run record; damage is reported when it is loaded."""
     record = _record(Path(teacher))
     trained = record.get(run_layout.DETERMINING)
-    found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
+    settings = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
     for name, value in run_layout.recorded_flags(record).items():
         row = _OF_TEACHER.get(name)
         if row is not None:
-            found[name] = checked(row, _typed(row, value))
-    return found
+            settings[name] = checked(row, _typed(row, value))
+    return settings
 
 
 def _typed(row: Setting, value: str) -> Any:
@@ -138,10 +138,10 @@ def _record(teacher: Path) -> dict[str, Any]:
     """Reads run_config.json without TensorFlow, whose import waits for the log to be set up."""
     folder = teacher if teacher.is_dir() else teacher.parent
     try:
-        found = documents.parse_json(files.read_text(folder / run_layout.RECORD))
+        record = documents.parse_json(files.read_text(folder / run_layout.RECORD))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 COMMAND = fine_tune.command(

@@ -44,8 +44,8 @@ class Observed(Around):
         return (*self.head.outputs, STATES)
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        found = self.head.compute(encoded, features, config, execution)
-        return {**found, STATES.name: tf.cast(encoded.layers[-2], tf.float16)}
+        outputs = self.head.compute(encoded, features, config, execution)
+        return {**outputs, STATES.name: tf.cast(encoded.layers[-2], tf.float16)}
 
 
 def observed(field: Field, hidden_size: int) -> Field:
@@ -76,26 +76,26 @@ class Taught(Around):
         return self.head.variables(config)
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        found = self.head.compute(encoded, features, config, execution)
+        outputs = self.head.compute(encoded, features, config, execution)
         lesson, wanted = self.lesson, features[_OF_TEACHER + STATES.name]
         if len(encoded.layers) < 2:  # with one layer nothing is computed before the last
-            return found
+            return outputs
         with tf1.name_scope(SCOPE):
             states, real = encoded.layers[-2], tf.cast(features[_MASK.name], tf.float32)  # [B, T, D], [B, T]
             wanted = tf.cast(wanted, tf.float32)
             if lesson.state_weight:
-                found["state_losses"] = (
+                outputs["state_losses"] = (
                     _distances(_mapped(states, wanted.shape[-1], config), wanted, real) / lesson.squared_length
                 )
             if lesson.relation_weight:
                 last = config.num_hidden_layers - 1
-                found["relation_losses"] = _relation_losses(
+                outputs["relation_losses"] = _relation_losses(
                     {name: _projected(states, name, last) for name in RELATED},
                     {name: tf.matmul(wanted, kernel) + bias for name, (kernel, bias) in lesson.projections.items()},
                     real,
                     config.num_attention_heads,
                 )
-        return found
+        return outputs
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         lesson = self.lesson
@@ -132,12 +132,14 @@ def _projected(states: tf.Tensor, name: str, layer: int) -> tf.Tensor:
         return tf.matmul(states, tf1.get_variable("kernel")) + tf1.get_variable("bias")
 
 
-def _relation_losses(found: Mapping[str, tf.Tensor], wanted: Mapping[str, tf.Tensor], real: tf.Tensor, heads: int) -> tf.Tensor:
+def _relation_losses(
+    student: Mapping[str, tf.Tensor], teacher: Mapping[str, tf.Tensor], real: tf.Tensor, heads: int
+) -> tf.Tensor:
     """[B] mean divergence of the relations of queries, of keys and of values, over tokens and `heads`."""
     bias = (1.0 - real)[:, None, None, :] * _MASKED  # [B, 1, 1, T]
     terms = []
     for name in RELATED:
-        ours, theirs = (_scores(vectors[name], heads) + bias for vectors in (found, wanted))
+        ours, theirs = (_scores(vectors[name], heads) + bias for vectors in (student, teacher))
         terms.append(_mean(tf.reduce_mean(divergence(ours, theirs, 1.0), axis=1), real))
     return tf.add_n(terms) / len(terms)
 

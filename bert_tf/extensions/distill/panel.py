@@ -29,14 +29,14 @@ def _of_run(run: Run) -> dict[str, Any] | None:
 def _rows(content: Mapping[str, Any], run: Run) -> Iterator[tuple[str, float, float, float | None]]:
     teacher, student = mapping(content, "teacher"), mapping(content, "student")
     for name, (title, unit) in _SIZES.items():
-        value, own = teacher.get(name), student.get(name)
-        if is_number(value) and is_number(own):
-            yield title, value / unit, own / unit, _ratio(value, own)
+        value, student_value = teacher.get(name), student.get(name)
+        if is_number(value) and is_number(student_value):
+            yield title, value / unit, student_value / unit, _ratio(value, student_value)
     results = run.evaluated[0].results if run.evaluated else {}
     for name, value in mapping(teacher, "metrics").items():
-        own = results.get(f"eval_{name}")
-        if is_number(value) and is_number(own):
-            yield name, value, own, _ratio(value, own)
+        student_value = results.get(f"eval_{name}")
+        if is_number(value) and is_number(student_value):
+            yield name, value, student_value, _ratio(value, student_value)
 
 
 def _ratio(teacher: float, student: float) -> float | None:

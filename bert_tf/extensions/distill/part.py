@@ -64,8 +64,8 @@ class Distillation(Part):
     def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
         """The student starts from the teacher's head, which has no decision rule."""
         task = config.data.task_name
-        found = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
-        self.teacher, self.labels = found.undecided, found.record.get("labels")
+        trained = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
+        self.teacher, self.labels = trained.undecided, trained.record.get("labels")
         self._from_layers = "init_checkpoint" not in config.given
         return config.replaced({"init_checkpoint": config.model.init_checkpoint or self.teacher.prefix})
 
@@ -75,8 +75,8 @@ class Distillation(Part):
         return {**family.usual_settings, **RECIPE, **of_pairs}
 
     def layers(self, count: int) -> tuple[int, ...]:
-        found: tuple[int, ...] = self.settings.layers(count) if self._from_layers else ()
-        return found
+        numbers: tuple[int, ...] = self.settings.layers(count) if self._from_layers else ()
+        return numbers
 
     def further_examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:
         """Texts without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
@@ -106,8 +106,8 @@ class Distillation(Part):
             yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
         for model, config in ((teacher.prefix, teacher.config), ("the student", run.config)):
             if self.settings.relation_weight and (config.norm_first or config.layer_groups):
-                said = f"the last layer of {config.model_type} ({model}) is computed otherwise than BERT's"
-                yield f"--relation_weight: {said}; leave it out"
+                difference = f"the last layer of {config.model_type} ({model}) is computed otherwise than BERT's"
+                yield f"--relation_weight: {difference}; leave it out"
         if teacher.vocabulary.fingerprint != run.vocabulary.fingerprint:
             yield f"{run.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
         if run.machine.plan.cluster:
@@ -131,20 +131,20 @@ class Distillation(Part):
 
         Evaluates the teacher on the dev splits, for the page.
         """
-        teacher, own = self.teacher, cast(Features, rows)  # all tasks with labels are in memory
-        columns = _with(own, LABELLED, np.ones(len(own), np.float32))
+        teacher, labelled = self.teacher, cast(Features, rows)  # all tasks with labels are in memory
+        columns = _with(labelled, LABELLED, np.ones(len(labelled), np.float32))
         if UNLABELLED in run.examples:
             more = features(run, UNLABELLED)
             columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
         fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
         folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
         with contextlib.closing(_Outputs(run, teacher, folder, fields)) as outputs:
-            found = outputs.of(columns)
+            arrays = outputs.arrays_of(columns)
             if not (run.output_dir / FILE).exists():
                 outputs.evaluate()
         for field in fields:
-            columns = _with(columns, observed(field, teacher.config.hidden_size), found[field.name])
-        self._lesson = _lesson(self.settings, teacher, found[STATES.name])
+            columns = _with(columns, observed(field, teacher.config.hidden_size), arrays[field.name])
+        self._lesson = _lesson(self.settings, teacher, arrays[STATES.name])
         return columns
 
     def head(self) -> Callable[[Head], Head] | None:
@@ -198,15 +198,15 @@ class _Outputs:
         )
         return self._forward.outputs(columns, batching=batching)
 
-    def of(self, columns: Features) -> dict[str, Array]:
+    def arrays_of(self, columns: Features) -> dict[str, Array]:
         """Maps the outputs for all rows, after computing missing ones."""
         with readable_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             shapes = {field.name: columns.shape(field) for field in self._fields}
-            done = _done(self._folder)
-            arrays = _opened(self._folder, shapes) if done else None
+            done = _examples_done(self._folder)
+            arrays = _earlier_arrays(self._folder, shapes) if done else None
             if arrays is None:
-                done, arrays = 0, {name: _made(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
+                done, arrays = 0, {name: _new_array(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
             if done < columns.examples:
                 self._compute(columns, arrays, done)
         return arrays
@@ -220,10 +220,10 @@ class _Outputs:
         for first in progress.bar(range(done, total, _CHUNK), desc="teacher", unit="chunk"):
             numbers = np.arange(first, min(first + _CHUNK, total))
             part = columns.taken(numbers)
-            found = self._computed(part)
+            outputs = self._computed(part)
             rows = columns.rows_of_examples(numbers)
             for field in self._fields:
-                values = found[field.name]
+                values = outputs[field.name]
                 if not np.all(np.isfinite(values.astype(np.float16))):
                     raise TrainingError(f"{self._teacher.prefix}: its outputs are outside the range of float16, or NaN")
                 arrays[field.name][columns.places(field.axis, rows)] = values
@@ -239,8 +239,8 @@ class _Outputs:
             evaluations[split] = family.evaluation(family.predictions(self._computed(columns), columns, examples), examples)
         metrics = summarize(evaluations) if evaluations else {}
         student = dataclasses.replace(run.weights, given_head=family.head)
-        said = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
-        atomic.write_text(run.output_dir / FILE, documents.to_json(said, indent=1) + "\n")
+        comparison = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
+        atomic.write_text(run.output_dir / FILE, documents.to_json(comparison, indent=1) + "\n")
 
     def close(self) -> None:
         if "_forward" in self.__dict__:
@@ -256,14 +256,14 @@ def _sizes(model: Trained) -> dict[str, Any]:
     }
 
 
-def _done(folder: Path) -> int:
+def _examples_done(folder: Path) -> int:
     try:
         return int(documents.parse_json((folder / _DONE).read_text())["examples"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 
-def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
+def _earlier_arrays(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
     """Arrays of an earlier call; None if files are missing or damaged."""
     try:
         arrays = {name: np.lib.format.open_memmap(folder / f"{name}.npy", "r+") for name in shapes}
@@ -272,7 +272,7 @@ def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, An
     return arrays if {name: array.shape for name, array in arrays.items()} == shapes else None
 
 
-def _made(path: Path, shape: tuple[int, ...]) -> Any:
+def _new_array(path: Path, shape: tuple[int, ...]) -> Any:
     array = np.lib.format.open_memmap(path, "w+", np.float16, shape)
     with path.open("r+b") as file:  # here a full disk raises an error; on writing a mapped page it kills the process
         os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -291,7 +291,7 @@ def _key(teacher: Trained, columns: Features) -> str:
 
 
 def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
-    some = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
+    sample = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
     projections = {}
     if asked.relation_weight:
         reader = model_reader(teacher.prefix)
@@ -305,6 +305,6 @@ def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
         asked.label_weight,
         asked.state_weight,
         asked.relation_weight,
-        float(np.mean(np.sum(np.square(some), axis=-1))),
+        float(np.mean(np.sum(np.square(sample), axis=-1))),
         projections,
     )

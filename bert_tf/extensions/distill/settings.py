@@ -73,8 +73,8 @@ class DistillSettings(Settings):
 
 def _layer_numbers(text: str, layers: int) -> tuple[int, ...]:
     """Parses --teacher_layers, such as 0,2,5."""
-    given = [part.strip() for part in text.split(",")]
-    numbers = [int(part) if re.fullmatch(r"\d{1,4}", part, re.ASCII) else layers for part in given]
+    parts = [part.strip() for part in text.split(",")]
+    numbers = [int(part) if re.fullmatch(r"\d{1,4}", part, re.ASCII) else layers for part in parts]
     if max(numbers) >= layers or sorted(set(numbers)) != numbers:
         raise FlagError(f"--teacher_layers={text}: give numbers from 0 to {layers - 1} in rising order, as 0,{layers - 1}")
     return tuple(numbers)

@@ -48,7 +48,7 @@ class Explain(Call):
 
     def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes] | Failed]:
         del config
-        return [_explanations(model, one) for one in parts]
+        return [_explanations(model, part) for part in parts]
 
 
 def _explanations(model: Model, part: Part) -> list[bytes] | Failed:
@@ -57,4 +57,4 @@ def _explanations(model: Model, part: Part) -> list[bytes] | Failed:
         explanations = explainer.explain(part.examples, **part.options, most_steps=_MOST_STEPS)
     except FlagError as error:  # an unknown method, label or word
         return Failed(str(error).removeprefix("--"))
-    return [values.as_json(one) for one in explanations]
+    return [values.as_json(explanation) for explanation in explanations]

@@ -63,7 +63,10 @@ class Explanation:
 
     def _as_text(self, painted: Callable[[str, float], str]) -> str:
         """Lines of text; `painted` colours a word by its score as a share of the largest, from -1 to 1."""
-        texts = [" ".join(painted(*word) if _is_coloured(word[1]) else word[0] for word in text) for text in self._texts()]
+        texts = [
+            " ".join(painted(word, share) if abs(share) >= _FAINTEST else word for word, share in text)
+            for text in self._texts()
+        ]
         largest = sorted(zip(self.scores, self.words), key=lambda pair: -abs(pair[0]))[:_LISTED]
         return "\n".join([self._title, "", *texts, "", *(f"{score:+8.4f}  {word}" for score, word in largest)]) + "\n"
 
@@ -85,10 +88,6 @@ class Explanation:
         for segment in sorted(set(self.segments)):
             each = zip(self.words, self.scores, self.segments)
             yield [(word, score / largest) for word, score, text in each if text == segment]
-
-
-def _is_coloured(share: float) -> bool:
-    return abs(share) >= _FAINTEST
 
 
 def _shade(share: float) -> int:

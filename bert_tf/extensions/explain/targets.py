@@ -100,9 +100,11 @@ def _of_tag(case: Case) -> Target:
     if not 0 <= word < len(tags) or not len(tokens):
         raise FlagError(f"--word={word}: the model reads {len(tags)} words, counted from 0; give the number of one")
     label = tags[word] if case.label is None else case.label
-    row, place = _place(features, int(tokens[0]))
+    ends = np.cumsum(features.lengths)
+    row = int(np.searchsorted(ends, tokens[0], side="right"))
+    start = int(ends[row] - features.lengths[row])
     weights = np.zeros([1, features.lengths[row], len(case.labels)])
-    weights[0, place] = _hot(label, case.labels)
+    weights[0, tokens[0] - start] = _hot(label, case.labels)
     return Target(label, np.array([row]), weights)
 
 
@@ -128,13 +130,6 @@ def _of_pair(case: Case) -> Target:
     _refuse(case, "word")
     hot = np.eye(2)[case.features.targets[SIDES]]  # [N, 2]
     return Target(case.prediction.label, np.arange(len(hot)), hot / hot.sum(axis=0))
-
-
-def _place(features: Features, token: int) -> tuple[int, int]:
-    """Row of a token, and its position there."""
-    ends = np.cumsum(features.lengths)
-    row = int(np.searchsorted(ends, token, side="right"))
-    return row, token - int(ends[row] - features.lengths[row])
 
 
 def _hot(label: Any, labels: Sequence[str]) -> Array:

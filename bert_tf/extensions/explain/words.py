@@ -40,12 +40,12 @@ class TracingTokenizer:
         self._words: list[str] = []
 
     def ids(self, text: str) -> list[int]:
-        found: list[int] = self.pieces(text).ids.tolist()
-        return found
+        piece_ids: list[int] = self.pieces(text).ids.tolist()
+        return piece_ids
 
     def of_words(self, words: Sequence[str]) -> list[list[int]]:
-        found = zip(words, self._tokenizer.of_words(words))
-        return [self._traced(ids, [(word, number == 0) for number in range(len(ids))]) for word, ids in found]
+        pairs = zip(words, self._tokenizer.of_words(words))
+        return [self._traced(ids, [(word, number == 0) for number in range(len(ids))]) for word, ids in pairs]
 
     def pieces(self, text: str) -> Pieces:
         pieces, start = self._tokenizer.pieces(text), 0
@@ -83,9 +83,9 @@ class TracingTokenizer:
         numbers, places, which = np.unique(word.ravel(), return_index=True, return_inverse=True)
         order = np.lexsort((places, segments[places], numbers != SPECIAL))
         specials = int(numbers[0] == SPECIAL)  # 1 if there are special tokens, which come first
-        rank, kept = np.argsort(order) - specials, order[specials:]
+        rank, word_order = np.argsort(order) - specials, order[specials:]
         return Words(
-            tuple(self._words[number] for number in numbers[kept].tolist()),
-            tuple(segments[places[kept]].tolist()),
+            tuple(self._words[number] for number in numbers[word_order].tolist()),
+            tuple(segments[places[word_order]].tolist()),
             rank[which].reshape(word.shape),
         )

@@ -117,8 +117,8 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
     texts = [SentenceExample("text", settings.text)]
     refuse_unusable(texts, "--text")
     with _opened(settings) as filler:
-        (found,) = filler.fill_mask([settings.text], settings.top)
-    return found
+        (filled,) = filler.fill_mask([settings.text], settings.top)
+    return filled
 
 
 def _fill_files(settings: FillMaskSettings) -> None:

@@ -117,7 +117,7 @@ class WordFiller(Session):
         outputs, name = self.outputs(features, self._masked), self.trained.vocabulary.name
         ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
         words = (tuple(Word(name(n), p) for n, p in zip(*of_place)) for of_place in zip(ids.tolist(), probabilities.tolist()))
-        return [tuple(Filled(*place, next(words)) for place in places(text.text_a)) for text in texts]
+        return [tuple(Filled(*span, next(words)) for span in places(text.text_a)) for text in texts]
 
     def __repr__(self) -> str:
         return f"<bert_tf.WordFiller {self.checkpoint}>"
@@ -149,8 +149,8 @@ class FileFiller(WordFiller):
         return form.encode("".join(f"{documents.to_json(_as_json(*row), ensure_ascii=False)}\n" for row in rows))
 
 
-def _as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:
-    masks = [{**place._asdict(), "words": [word._asdict() for word in place.words]} for place in found]
+def _as_json(text: SentenceExample, filled: Sequence[Filled]) -> dict[str, Any]:
+    masks = [{**mask._asdict(), "words": [word._asdict() for word in mask.words]} for mask in filled]
     return {"id": text.guid, "text": text.text_a, "masks": masks}
 
 
@@ -199,14 +199,14 @@ def _problem(text: SentenceExample) -> str | None:
 
 def places(text: str) -> list[tuple[int, int]]:
     """Start and end of each [MASK], in characters."""
-    return [found.span() for found in _MASK.finditer(text)]
+    return [match.span() for match in _MASK.finditer(text)]
 
 
 def features_of(texts: Sequence[str], tokenizer: WordPieceTokenizer, longest: int, slots: Sequence[Field]) -> Features:
     """Converts texts with at least one place each; `slots` are fields of the positions and of the unknown words."""
-    found = [rows(text, tokenizer, longest) for text in texts]
-    each = [row for of_text, _ in found for row in of_text]
-    positions = _column(place for _, of_row in each for place in of_row)
+    rows_by_text = [rows(text, tokenizer, longest) for text in texts]
+    each = [row for of_text, _ in rows_by_text for row in of_text]
+    positions = _column(position for _, of_row in each for position in of_row)
     lengths = _column(len(ids) for ids, _ in each)
     of_positions, of_words = slots
     return Features(
@@ -215,9 +215,9 @@ def features_of(texts: Sequence[str], tokenizer: WordPieceTokenizer, longest: in
         first_lengths=lengths,
         targets={of_positions.name: positions, of_words.name: np.zeros_like(positions)},
         fields=(of_positions, of_words),
-        example_ids=np.repeat(np.arange(len(found), dtype=np.int32), [len(of_text) for of_text, _ in found]),
+        example_ids=np.repeat(np.arange(len(rows_by_text), dtype=np.int32), [len(of_text) for of_text, _ in rows_by_text]),
         slots=_column(len(of_row) for _, of_row in each),
-        truncated=sum(is_cut for _, is_cut in found),
+        truncated=sum(is_cut for _, is_cut in rows_by_text),
     )
 
 

@@ -29,7 +29,7 @@ class Adapter:
     layers: tuple[int, ...] = ()  # of the parent that the model has, if not all
     parent_name: str = ""  # by which it was named, for other software
 
-    def of(self, scope: str) -> float:
+    def scaling_of(self, scope: str) -> float:
         return self.scalings.get(scope, self.scaling)
 
     def write(self, folder: Path) -> None:
@@ -54,10 +54,10 @@ class Adapter:
 
 def of_parent(prefix: str) -> str:
     """SHA-256 that identifies a parent; raises CheckpointError if it is missing."""
-    found = digest(prefix)
-    if found is None:
+    sha256 = digest(prefix)
+    if sha256 is None:
         raise CheckpointError(f"{prefix}: no checkpoint of this name")
-    return found
+    return sha256
 
 
 def _is_factor(value: object) -> bool:
@@ -74,15 +74,15 @@ _FIELDS: Mapping[str, Any] = {
 }
 
 
-def read(folder: str | os.PathLike[str]) -> Adapter:
+def read_adapter(folder: str | os.PathLike[str]) -> Adapter:
     """Raises CheckpointError if there is no such file in a folder, or a damaged one."""
     path = Path(folder) / ADAPTER
     try:
         values = documents.parse_json(files.read_text(path))
     except OSError as error:
         reason = files.reason(error)
-        said = f"cannot be read: {reason}; it says whose low-rank updates these are: restore it"
-        raise CheckpointError(f"{path}: {said}") from error
+        why = f"cannot be read: {reason}; it says whose low-rank updates these are: restore it"
+        raise CheckpointError(f"{path}: {why}") from error
     except (ValueError, documents.DocumentError) as error:
         raise CheckpointError(f"{path}: damaged: {error}; restore it") from error
     problem = "not a JSON object" if not isinstance(values, dict) else _problem(values)

@@ -49,10 +49,10 @@ def forecast(settings: LoraSettings, config: BertConfig, frozen: Collection[Part
     for scope in matrices(settings, config, frozen):
         width, height = shapes[f"{scope}/kernel"]
         updates[f"{scope}/down"], updates[f"{scope}/up"] = (width, rank), (rank, height)
-    kept = {name: shapes[name] for name in whole(settings, config, frozen)}
+    trained_whole = {name: shapes[name] for name in whole(settings, config, frozen)}
     targets = parse_targets(settings.lora_targets)
     reads = frozenset(scope for scope in TARGETS.values() if scope in targets) & ALL
-    return Adapted(_by_part({**updates, **kept}.items()), _by_part(updates.items()), reads)
+    return Adapted(_by_part({**updates, **trained_whole}.items()), _by_part(updates.items()), reads)
 
 
 def _by_part(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> tuple[tuple[Part, Shapes], ...]:
@@ -61,4 +61,4 @@ def _by_part(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> tuple[tuple[Part,
         part = part_of(name)
         if part is not None:  # that of all others is the head's
             parts.setdefault(part, []).append(shape)
-    return tuple((part, tuple(some)) for part, some in parts.items())
+    return tuple((part, tuple(of_part)) for part, of_part in parts.items())

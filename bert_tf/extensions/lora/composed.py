@@ -41,21 +41,22 @@ class Composed(CheckpointReader):
         """Raises CheckpointError if the parent is missing, has changed, or does not have the other weights."""
         self.prefix, self._updates = updates.prefix, updates
         folder = Path(self.prefix).parent
-        self._adapter = adapter.read(folder)
+        self._adapter = adapter.read_adapter(folder)
         self._parent = self._adapter.opened(self.prefix)
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
         plan = plan_restore(self._parent, config, (), self._adapter.layers)
-        encoder, own = encoder_shapes(config), [name for name in updates.shapes if not _is_update(name)]
-        self._stored = {name: plan.stored(name) for name in plan.loaded if name not in own}
-        missing = next((name for name in encoder if name not in own and name not in self._stored), None)
+        encoder = encoder_shapes(config)
+        own_names = [name for name in updates.shapes if f"/{DOWN}" not in name and f"/{UP}" not in name]  # nor their moments
+        self._stored = {name: plan.stored(name) for name in plan.loaded if name not in own_names}
+        missing = next((name for name in encoder if name not in own_names and name not in self._stored), None)
         if missing:
             raise CheckpointError(f"{self.prefix}: {missing} is neither in it nor, in this shape, in {self._parent.prefix}")
         self._refuse_misfits(encoder)
-        self.shapes = {**{name: updates.shapes[name] for name in own}, **{name: encoder[name] for name in self._stored}}
+        self.shapes = {**{name: updates.shapes[name] for name in own_names}, **{name: encoder[name] for name in self._stored}}
         of_parent = {name: self._parent.dtypes[stored] for name, stored in self._stored.items()}
         merged = dict.fromkeys((f"{scope}/kernel" for scope in self._matrices), tf.float32)
-        self.dtypes = {**{name: updates.dtypes[name] for name in own}, **of_parent, **merged}
+        self.dtypes = {**{name: updates.dtypes[name] for name in own_names}, **of_parent, **merged}
 
     def _refuse_misfits(self, encoder: Mapping[str, tuple[int, ...]]) -> None:
         for scope in self._matrices:
@@ -74,11 +75,7 @@ class Composed(CheckpointReader):
         if scope not in self._matrices or not name.endswith("/kernel"):
             return value
         down, up = (self._updates[f"{scope}/{part}"].astype(np.float32) for part in (DOWN, UP))
-        return value.astype(np.float32) + product(down, up * np.float32(self._adapter.of(scope)))
-
-
-def _is_update(name: str) -> bool:
-    return f"/{DOWN}" in name or f"/{UP}" in name  # and their moments
+        return value.astype(np.float32) + product(down, up * np.float32(self._adapter.scaling_of(scope)))
 
 
 def product(down: npt.NDArray[np.float32], up: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -41,5 +41,5 @@ class LowRank(Adaptation):
 def _uniform(width: int) -> tf1.random_uniform_initializer:
     """Initializer of the matrix that reads rows of this width, as in the authors' code (microsoft/LoRA); the other is 0."""
     limit = 1.0 / math.sqrt(width)
-    place = sum(len(variable.shape) == 2 for variable in tf1.trainable_variables())  # as `layers.initializer`
-    return tf1.random_uniform_initializer(-limit, limit, seed=place)
+    seed = sum(len(variable.shape) == 2 for variable in tf1.trainable_variables())  # as `layers.initializer`
+    return tf1.random_uniform_initializer(-limit, limit, seed=seed)

@@ -25,8 +25,8 @@ from bert_tf.tokenization import library
 from bert_tf.training import sources
 
 
-def opened(folder: Path, place: Path, environment: Mapping[str, str]) -> Path | None:
-    """Returns the folder in `place` with the checkpoint of an adapter of PEFT; None for any other folder.
+def opened(folder: Path, cache: Path, environment: Mapping[str, str]) -> Path | None:
+    """Returns the folder in `cache` with the checkpoint of an adapter of PEFT; None for any other folder.
 
     A run has a checkpoint of its own. Raises CheckpointError if the adapter or the model that it adapts cannot be read.
     """
@@ -34,14 +34,14 @@ def opened(folder: Path, place: Path, environment: Mapping[str, str]) -> Path | 
         return None
     values = peft_format.read_config(folder)
     parent = _parent(folder, values, environment)
-    found = Adapter(parent=str(parent), parent_sha256=adapter.of_parent(str(parent)), scaling=1.0)
-    recorded = run_folder.trained(folder).get("checkpoint_sha256", found.parent_sha256)
-    if recorded != found.parent_sha256:
+    parent_record = Adapter(parent=str(parent), parent_sha256=adapter.of_parent(str(parent)), scaling=1.0)
+    recorded = run_folder.trained(folder).get("checkpoint_sha256", parent_record.parent_sha256)
+    if recorded != parent_record.parent_sha256:
         raise CheckpointError(f"{folder}: adapts a model other than {parent}; name it in {folder / PEFT_CONFIG}")
-    parts = [found.parent_sha256, *(files.digest(path) for name in _READ if (path := folder / name).is_file())]
+    parts = [parent_record.parent_sha256, *(files.digest(path) for name in _READ if (path := folder / name).is_file())]
     key = hashlib.sha256("".join((str(parent), *parts)).encode()).hexdigest()
-    target = place / f"{folder.resolve().name}-{key[:12]}"
-    return converted_files.unchanged(target, functools.partial(_convert, folder, values, found))
+    target = cache / f"{folder.resolve().name}-{key[:12]}"
+    return converted_files.unchanged(target, functools.partial(_convert, folder, values, parent_record))
 
 
 _READ = (PEFT_CONFIG, PEFT_WEIGHTS, run_layout.RECORD)
@@ -59,15 +59,15 @@ def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, s
     return sources.checkpoint_of(marked, environment=environment).resolve()
 
 
-def _convert(folder: Path, values: Mapping[str, Any], found: Adapter, target: Path) -> None:
-    beside = Path(found.parent).parent
+def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, target: Path) -> None:
+    beside = Path(parent_record.parent).parent
     config = BertConfig.from_json_file(beside / run_layout.CONFIG)
-    read = peft_format.read(folder, values, config)
+    peft = peft_format.read_peft(folder, values, config)
     vocabulary = library.read(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
-        write_checkpoint(temporary / CHECKPOINT_NAME, read.entries)
-        Adapter(found.parent, found.parent_sha256, 1.0, dict(read.scalings)).write(temporary)
+        write_checkpoint(temporary / CHECKPOINT_NAME, peft.entries)
+        Adapter(parent_record.parent, parent_record.parent_sha256, 1.0, dict(peft.scalings)).write(temporary)
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)

@@ -44,17 +44,15 @@ class LowRankUpdates(Part):
         yield from ()
 
     def claimed(self, run: Run) -> None:
-        self._adapter(run).write(run.output_dir)
-
-    def _adapter(self, run: Run) -> Adapter:
         prefix = run.source.checkpoint
-        return Adapter(
+        note = Adapter(
             parent=str(Path(prefix).resolve()),
             parent_sha256=adapter.of_parent(prefix),
             scaling=self.settings.scaling,
             layers=run.layers,
             parent_name=run.spec.model.init_checkpoint or "",
         )
+        note.write(run.output_dir)
 
     def adaptation(self, run: Run, plan: RestorePlan) -> LowRank:
         shapes, frozen = encoder_shapes(run.config), self._frozen(run)
@@ -82,4 +80,6 @@ class LowRankUpdates(Part):
         del step
         prefix = kept.best_or_newest(run.output_dir)
         if prefix is not None:
-            peft_format.write(run.output_dir, CheckpointReader(prefix), adapter.read(run.output_dir), run.config, run.family)
+            peft_format.write(
+                run.output_dir, CheckpointReader(prefix), adapter.read_adapter(run.output_dir), run.config, run.family
+            )

@@ -75,8 +75,8 @@ def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: Ber
         **_base(adapter),
         "r": rank,
         "lora_alpha": _number(common),
-        "rank_pattern": {module: own for module, own in ranks.items() if own != rank},
-        "alpha_pattern": {module: _number(own) for module, own in alphas.items() if own != common},
+        "rank_pattern": {module: module_rank for module, module_rank in ranks.items() if module_rank != rank},
+        "alpha_pattern": {module: _number(module_alpha) for module, module_alpha in alphas.items() if module_alpha != common},
         "target_modules": _shortened(updated, pairs),
         "modules_to_save": sorted({_module_of_head(name, architecture) for name in whole}),
         "lora_dropout": 0.0,
@@ -139,7 +139,7 @@ def _joined_updates(updates: CheckpointReader, pairs: Iterable[NamePair], adapte
             downs.append(down.T)
             ups.append(wide.reshape(-1, up.shape[0]))
         if downs:
-            scaling = next(adapter.of(scope) for _, scope in of_module if scope in matrices)
+            scaling = next(adapter.scaling_of(scope) for _, scope in of_module if scope in matrices)
             yield name.rpartition(".")[0], _Update(np.concatenate(downs), np.concatenate(ups, axis=1), scaling)
 
 
@@ -206,14 +206,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     return dict(values)
 
 
-def read(folder: Path, values: Mapping[str, Any], config: BertConfig) -> Peft:
+def read_peft(folder: Path, values: Mapping[str, Any], config: BertConfig) -> Peft:
     """Reads an adapter of a model of this configuration; raises CheckpointError for names and shapes that it does not have."""
     stored = weight_files.WeightFiles(folder / PEFT_WEIGHTS)
     return by_published_names({name: stored.read(name) for name in stored.entries}, config, values, folder)
 
 
 def by_published_names(stored: Mapping[str, Array], config: BertConfig, values: Mapping[str, Any], folder: Path) -> Peft:
-    """As `read`, of tensors by PEFT's names; `folder` is for messages."""
+    """As `read_peft`, of tensors by PEFT's names; `folder` is for messages."""
     path = folder / PEFT_WEIGHTS
     tensors = {_KEPT.sub("", name.removeprefix(_PREFIX)): value.astype(np.float32) for name, value in stored.items()}
     of_modules = {name.replace(_DOWN, ".weight"): name for name in tensors if name.endswith(_DOWN)}
@@ -247,9 +247,9 @@ def by_published_names(stored: Mapping[str, Array], config: BertConfig, values: 
 def _scaling(values: Mapping[str, Any], module: str, rank: int, path: Path) -> float:
     alpha = values.get("lora_alpha")
     patterns = values.get("alpha_pattern")
-    for pattern, own in patterns.items() if isinstance(patterns, dict) else ():
+    for pattern, pattern_alpha in patterns.items() if isinstance(patterns, dict) else ():
         if module == pattern or module.endswith(f".{pattern}") or _matches(pattern, module):
-            alpha = own
+            alpha = pattern_alpha
             break
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
         raise CheckpointError(f"{path.parent / PEFT_CONFIG}: lora_alpha of {module} is {alpha!r:.60}, expected a number")

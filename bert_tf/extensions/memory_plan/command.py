@@ -145,18 +145,18 @@ def as_json(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     config, tokens, batch_size, _ = plan.step
-    found, memory = plan.found, plan.memory
+    usage, memory = plan.found, plan.memory
     heads, words = config.num_attention_heads, config.vocab_size
     yield f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {heads} heads, vocabulary {words}"
     yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB"
     yield ""
     yield f"{'part':<12}{'MiB':>10}"
     for part in _PARTS:
-        yield f"{part:<12}{_mb(getattr(found, part)):>10}"
-    yield f"{'peak':<12}{_mb(found.peak):>10}   {found.moment}"
-    yield f"{'needed':<12}{_mb(found.needed):>10}   of which {_mb(found.gaps)} MiB are for rounding and fragmentation"
+        yield f"{part:<12}{_mb(getattr(usage, part)):>10}"
+    yield f"{'peak':<12}{_mb(usage.peak):>10}   {usage.moment}"
+    yield f"{'needed':<12}{_mb(usage.needed):>10}   of which {_mb(usage.gaps)} MiB are for rounding and fragmentation"
     yield ""
-    room = memory - found.needed
+    room = memory - usage.needed
     yield f"fits, {_mb(room)} MiB to spare" if plan.fits else f"does not fit: {_mb(-room)} MiB too much"
     yield ""
     yield f"{'sequence':<15}" + "".join(f"{length:>8}" for length in plan.largest)
@@ -166,18 +166,18 @@ def _lines(plan: Plan) -> Iterator[str]:
     if plan.levers:
         yield f"{f'one more at sequence {tokens}':<{width}}{'peak, MiB':>11}{'saved':>9}{'largest batch':>15}"
     for bought in plan.levers:
-        saved = _mb(found.peak - bought.peak)
+        saved = _mb(usage.peak - bought.peak)
         yield f"{bought.flag:<{width}}{_mb(bought.peak):>11}{saved:>9}{bought.largest_batch:>15}"
     if not plan.fits:
         yield ""
         yield from _combinations(plan.combinations)
 
 
-def _combinations(found: Sequence[Combination]) -> Iterator[str]:
-    if not found:
+def _combinations(combinations: Sequence[Combination]) -> Iterator[str]:
+    if not combinations:
         yield "no combination of flags makes it fit: use a smaller model"
         return
-    rows = [(" ".join(c.flags), _mb(c.peak), f"{c.slowdown:.2f} x", "; ".join(c.changes) or "the same") for c in found]
+    rows = [(" ".join(c.flags), _mb(c.peak), f"{c.slowdown:.2f} x", "; ".join(c.changes) or "the same") for c in combinations]
     yield from table(("what fits, the cheapest first", "peak, MiB", "time, estimate", "result"), rows, left=(0, 3))
 
 
@@ -209,9 +209,9 @@ def _step(settings: PlanSettings) -> Step:
 
 def _adapted(options: ComputeOptions, settings: PlanSettings, config: BertConfig) -> ComputeOptions:
     every = {name: getattr(settings.extensions, name) for name in _ADAPTS}
-    asked = {name: one for name, one in every.items() if changed(one)}
-    for one in asked.values():
-        one.check(None)
+    asked = {name: adaptation for name, adaptation in every.items() if changed(adaptation)}
+    for adaptation in asked.values():
+        adaptation.check(None)
     return with_adapted(options, asked, config)
 
 

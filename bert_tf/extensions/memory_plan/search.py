@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import BertConfig
 from bert_tf.extensions.memory_plan import levers
 from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.activations import FLOAT
@@ -47,37 +46,40 @@ def cheapest(asked: Step, memory: int) -> list[Combination]:
 
 def remedies(asked: Step, memory: int) -> list[str]:
     """Flags of each of these combinations, and their effects on the result."""
-    return [" ".join(one.flags) + (f" ({'; '.join(one.changes)})" if one.changes else "") for one in cheapest(asked, memory)]
+    return [
+        " ".join(combination.flags) + (f" ({'; '.join(combination.changes)})" if combination.changes else "")
+        for combination in cheapest(asked, memory)
+    ]
 
 
 def _exact(asked: Step, memory: int) -> list[Combination]:
     """Combinations that keep the result, without those whose kinds of flags include all of another's."""
-    found: list[Combination] = []
-    for combination in sorted(_exact_for(asked, asked, memory), key=lambda it: (len(it.flags), it.slowdown)):
-        if not any(_kinds(other) <= _kinds(combination) for other in found):
-            found.append(combination)
-    return sorted(found, key=_cost)
+    minimal: list[Combination] = []
+    for combination in sorted(_exact_for(asked, asked, memory), key=lambda c: (len(c.flags), c.slowdown)):
+        if not any(_kinds(other) <= _kinds(combination) for other in minimal):
+            minimal.append(combination)
+    return sorted(minimal, key=_cost)
 
 
 def _changed(asked: Step, memory: int) -> list[Combination]:
     """The cheapest combination for each minimal set of changes that fits."""
     kinds = _changes(asked)
-    found: dict[frozenset[str], Combination] = {}
+    best_by_changes: dict[frozenset[str], Combination] = {}
     for count in range(1, len(kinds) + 1):
         for names in itertools.combinations(kinds, count):
-            if not any(known < set(names) for known in found):
+            if not any(known < set(names) for known in best_by_changes):
                 best = _mildest(asked, [kinds[name] for name in names], memory)
                 if best is not None:
-                    found[frozenset(names)] = best._replace(changes=names)
-    return list(found.values())
+                    best_by_changes[frozenset(names)] = best._replace(changes=names)
+    return list(best_by_changes.values())
 
 
 def _hosted(asked: Step, memory: int) -> list[Combination]:
     """Combinations that move the embeddings to host memory, if possible and not yet done."""
     if asked.options.host_embeddings or asked.options.replicas > 1:
         return []
-    found = cheapest(asked.having(host_embeddings=True), memory)
-    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in found]
+    combinations = cheapest(asked.having(host_embeddings=True), memory)
+    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in combinations]
 
 
 def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
@@ -111,10 +113,14 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
         return [(len(levels) - 1) * share // _SHARES for levels in kinds]
 
     def changed(places: Sequence[int]) -> Step:
-        return functools.reduce(lambda step, level: level[1](step), _chosen(kinds, places), asked)
+        return functools.reduce(lambda step, level: level[1](step), _levels_at(kinds, places), asked)
 
     def can_fit(places: Sequence[int]) -> bool:
-        return _can_fit(changed(places), memory)
+        """Whether the step fits with everything else done: recomputed, in one or the most micro-batches."""
+        step = changed(places)
+        least = step.having(recompute=True, **dict.fromkeys(_LAYOUT, True))
+        most = max(1, step.batch_size // step.options.replicas)
+        return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
 
     share = fitting.first(0, _SHARES, lambda share: can_fit(at(share)))
     if share is None:
@@ -123,22 +129,15 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
     for number in reversed(range(len(kinds))):  # makes each kind milder by itself if possible, the harshest (last) first
         places[number] = _mildest_of_one(places, number, can_fit)
     best = min(_exact_for(changed(places), asked, memory), key=_cost)
-    return best._replace(flags=(*(flag for flag, _ in _chosen(kinds, places)), *best.flags))
+    return best._replace(flags=(*(flag for flag, _ in _levels_at(kinds, places)), *best.flags))
 
 
 def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Sequence[int]], bool]) -> int:
-    return fitting.first(0, places[number], lambda place: can_fit([*places[:number], place, *places[number + 1 :]])) or 0
+    return fitting.first(0, places[number], lambda index: can_fit([*places[:number], index, *places[number + 1 :]])) or 0
 
 
-def _chosen(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
-    return [levels[place] for levels, place in zip(kinds, places)]
-
-
-def _can_fit(step: Step, memory: int) -> bool:
-    """Whether a step fits with everything else done: recomputed, in one or the most micro-batches."""
-    least = step.having(recompute=True, **dict.fromkeys(_LAYOUT, True))
-    most = max(1, step.batch_size // step.options.replicas)
-    return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
+def _levels_at(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
+    return [levels[index] for levels, index in zip(kinds, places)]
 
 
 def _changes(asked: Step) -> dict[str, _Levels]:
@@ -209,9 +208,7 @@ def _multiplications(step: Step) -> float:
     for number in range(last + 1):
         again = step.options.recompute and lowest <= number < last
         passes += 1 + (number >= lowest) + (number not in frozen) + again
-    return passes * _of_layer(step.config, step.tokens) * (1.0 + _PER_PART * (step.options.micro_batches - 1))
-
-
-def _of_layer(config: BertConfig, tokens: int) -> int:
-    dense = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
-    return tokens * (dense + 2 * tokens * config.hidden_size)
+    hidden, tokens = step.config.hidden_size, step.tokens
+    dense = 4 * hidden**2 + 2 * hidden * step.config.intermediate_size
+    of_layer = tokens * (dense + 2 * tokens * hidden)
+    return passes * of_layer * (1.0 + _PER_PART * (step.options.micro_batches - 1))

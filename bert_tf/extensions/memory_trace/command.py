@@ -111,48 +111,48 @@ def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings
 
 
 def _with_pictures(work: Callable[[Any], MemoryReport], settings: Any) -> MemoryReport:
-    told = work(settings)
+    outcome = work(settings)
     if settings.pictures is not None:
-        told.draw(Path(settings.pictures))
-    return told
+        outcome.draw(Path(settings.pictures))
+    return outcome
 
 
 def report(settings: ReportSettings) -> MemoryReport:
     path = Path(settings.file)
-    trace = _read(trace_file.read, "report", path)
-    found = trace_report.make_report(trace, depth=settings.depth, largest=settings.top)
+    trace = _read(trace_file.read_trace, "report", path)
+    summary = trace_report.make_report(trace, depth=settings.depth, largest=settings.top)
 
     def draw(folder: Path) -> Iterable[Path]:
-        if not found.requested_bytes:
+        if not summary.requested_bytes:
             raise DataError("no operation has any output: there is nothing to draw", path)
         from bert_tf.extensions.memory_trace import pictures  # matplotlib is slow to import
 
         return pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name)
 
-    return MemoryReport(found, trace_report.describe(found), trace_report.as_json(found), draw)
+    return MemoryReport(summary, trace_report.describe(summary), trace_report.as_json(summary), draw)
 
 
 def peak(settings: PeakSettings) -> MemoryReport:
     path, allocator = Path(settings.file), settings.allocator
-    step = _read(live_memory.read, "peak", path)
-    found = peak_report.make_peak(step, allocator=allocator, largest=settings.top)
+    step = _read(live_memory.read_step, "peak", path)
+    summary = peak_report.make_peak(step, allocator=allocator, largest=settings.top)
 
     def draw(folder: Path) -> Iterable[Path]:
-        if not found.moment.live:
-            raise DataError(f"nothing was alive on {found.allocator}: there is nothing to draw", path)
+        if not summary.moment.live:
+            raise DataError(f"nothing was alive on {summary.allocator}: there is nothing to draw", path)
         from bert_tf.extensions.memory_trace import pictures  # matplotlib is slow to import
 
         fine = peak_report.make_peak(step, allocator=allocator, intervals=_FINE_INTERVALS)
         return [pictures.draw_peak(folder, fine, path.name)]
 
-    return MemoryReport(found, peak_report.describe(found), peak_report.as_json(found), draw)
+    return MemoryReport(summary, peak_report.describe(summary), peak_report.as_json(summary), draw)
 
 
 def diff(settings: DiffSettings) -> MemoryReport:
-    traces = [_read(trace_file.read, "report", Path(name)) for name in (settings.a, settings.b)]
+    traces = [_read(trace_file.read_trace, "report", Path(name)) for name in (settings.a, settings.b)]
     first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
-    found = trace_report.compare(first, second, largest=settings.top)
-    return MemoryReport(found, trace_report.describe_difference(found, (settings.a, settings.b)), found)
+    difference = trace_report.compare(first, second, largest=settings.top)
+    return MemoryReport(difference, trace_report.describe_difference(difference, (settings.a, settings.b)), difference)
 
 
 def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _Contents:
@@ -162,7 +162,7 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
     except DataError:
         with contextlib.suppress(OSError), open_plain(path) as lines:
             first = lines.readline(_LONGEST_LINE).decode(errors="replace")
-            other = next((one for words, one in _READ_BY if first.startswith(words)), action)
+            other = next((name for words, name in _READ_BY if first.startswith(words)), action)
             if other != action:
                 raise DataError(f"is read by: python -m bert_tf memory {other} {shlex.quote(str(path))}", path) from None
         raise
@@ -170,13 +170,13 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
 
 def _command(title: str, settings: type, work: Callable[[Any], MemoryReport], example: str) -> Command:
     def run(call: Call) -> None:
-        told, folder = work(call.settings), getattr(call.settings, "pictures", None)
-        print(documents.to_json(told.structure, indent=2) + "\n" if call.own["json"] else told, end="")
-        for path in told.draw(Path(folder)) if folder else ():
+        outcome, folder = work(call.settings), getattr(call.settings, "pictures", None)
+        print(documents.to_json(outcome.structure, indent=2) + "\n" if call.own["json"] else outcome, end="")
+        for path in outcome.draw(Path(folder)) if folder else ():
             print(f"wrote {path}", file=sys.stderr)
 
-    own = (Setting("json", bool, False, "print one JSON object instead"),)
-    return Command(title, settings, run, f"python -m bert_tf memory {example}", own=own, log=False)
+    flags = (Setting("json", bool, False, "print one JSON object instead"),)
+    return Command(title, settings, run, f"python -m bert_tf memory {example}", own=flags, log=False)
 
 
 MEMORY = Actions("Shows what used the memory of a training step (docs/memory.md).", {})  # without memory_plan

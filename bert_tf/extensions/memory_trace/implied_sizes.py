@@ -88,9 +88,10 @@ NAMES = tuple(dict.fromkeys(rule.quantity for rule in _RULES))
 def infer(trace: Trace) -> dict[str, Size]:
     """Returns the sizes that can be inferred: `NAMES`, `LAYERS`, `PARAMETERS`; batch sizes are per micro-batch."""
     measured = _measured(trace)
-    numbers = _bytes_of_numbers(measured)
+    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # a weight cast for its product
+    numbers = {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
     known: dict[str, Size] = {}
-    found: dict[str, list[Evidence]] = collections.defaultdict(list)
+    evidence: dict[str, list[Evidence]] = collections.defaultdict(list)
     pending = list(_RULES)
     while True:
         ready = [rule for rule in pending if all(other in known for other in rule.others)]
@@ -98,10 +99,10 @@ def infer(trace: Trace) -> dict[str, Size]:
             break
         for rule in ready:
             pending.remove(rule)
-            found[rule.quantity] += _evidence(rule, measured, known, numbers.get(rule.kind))
-            if found[rule.quantity] and rule.quantity not in known:
-                known[rule.quantity] = Size(found[rule.quantity][0].value, ())
-    sizes = {name: _judged(found[name]) for name in NAMES if found[name]}
+            evidence[rule.quantity] += _evidence(rule, measured, known, numbers.get(rule.kind))
+            if evidence[rule.quantity] and rule.quantity not in known:
+                known[rule.quantity] = Size(evidence[rule.quantity][0].value, ())
+    sizes = {name: _judged(evidence[name]) for name in NAMES if evidence[name]}
     return {**sizes, **_counted(trace)}
 
 
@@ -127,11 +128,6 @@ def _measured(trace: Trace) -> dict[str, int]:
     if any(_PART.search(name) for name, _ in outputs):
         left_out.add("IteratorGetNext")  # it covers all micro-batches
     return {f"{_PART.sub('', name)}:{output.slot}": output.requested for name, output in outputs if name not in left_out}
-
-
-def _bytes_of_numbers(measured: Mapping[str, int]) -> dict[str, int]:
-    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # a weight cast for its product
-    return {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
 
 
 def _evidence(rule: _Rule, measured: Mapping[str, int], known: Mapping[str, Size], number: int | None) -> list[Evidence]:

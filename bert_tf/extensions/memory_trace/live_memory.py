@@ -98,12 +98,16 @@ def live_memory(metadata: Any) -> dict[str, LiveMemory]:
             if memory.allocator_bytes_in_use:
                 ended = node.all_start_micros + node.all_end_rel_micros
                 counted[memory.allocator_name].append((ended, memory.allocator_bytes_in_use))
-    return {name: _with_counts(in_order(found), counted.get(name, ())) for name, found in changes.items() if found}
+    return {
+        name: _with_counts(in_order(of_allocator), counted.get(name, ()))
+        for name, of_allocator in changes.items()
+        if of_allocator
+    }
 
 
 def held(metadata: Any, variables: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Returns the bytes of weights and optimizer state by allocator; variables unused by the step are left out."""
-    found: dict[str, dict[str, int]] = {}
+    bytes_by_allocator: dict[str, dict[str, int]] = {}
     for device in metadata.step_stats.dev_stats:
         names = {node.node_name for node in device.node_stats}
         allocator = _main_allocator(device)
@@ -112,9 +116,9 @@ def held(metadata: Any, variables: Mapping[str, int]) -> dict[str, dict[str, int
         for name in sorted(names & variables.keys()):
             phase = phase_of(name.partition(_COPY)[0])
             if phase in (WEIGHTS, OPTIMIZER_STATE):
-                of_allocator = found.setdefault(allocator, {WEIGHTS: 0, OPTIMIZER_STATE: 0})
+                of_allocator = bytes_by_allocator.setdefault(allocator, {WEIGHTS: 0, OPTIMIZER_STATE: 0})
                 of_allocator[phase] += variables[name]
-    return found
+    return bytes_by_allocator
 
 
 def _main_allocator(device: Any) -> str | None:
@@ -139,7 +143,7 @@ def _with_counts(memory: LiveMemory, counted: Sequence[tuple[int, int]]) -> Live
     times = np.array([change.micros for change in ordered], np.int64)
     # Threads count while others allocate: the median of many differences is the memory in use before.
     first = sorted(counted)[:_COUNTED]
-    of_step = [live[place - 1] if place else 0 for place in np.searchsorted(times, [micros for micros, _ in first], "right")]
+    of_step = [live[index - 1] if index else 0 for index in np.searchsorted(times, [micros for micros, _ in first], "right")]
     before = int(np.median([in_use for _, in_use in first] - np.array(of_step)))
     return LiveMemory(ordered, live, before, max(in_use for _, in_use in counted))
 
@@ -151,7 +155,7 @@ class Step(NamedTuple):
 
 
 def write(path: str | os.PathLike[str], step: Step) -> None:
-    """Writes a file for `read`; OutputError if it cannot be written."""
+    """Writes a file for `read_step`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for line in _lines(step)))
 
 
@@ -177,7 +181,7 @@ def _row(*cells: object) -> str:
     return "\t".join(map(str, cells))
 
 
-def read(path: str | os.PathLike[str]) -> Step:
+def read_step(path: str | os.PathLike[str]) -> Step:
     """Reads a file; DataError if it is missing, of another kind or damaged."""
     try:
         lines = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")

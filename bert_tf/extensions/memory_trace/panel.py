@@ -31,21 +31,21 @@ def of_runs(runs: Sequence[Run]) -> Panel | None:
 
 
 def _of_run(run: Run) -> dict[str, Any] | None:
-    found = {"live": live(run.folder), "put_out": put_out(run.folder)}
-    return found if any(found.values()) else None
+    content = {"live": live(run.folder), "put_out": put_out(run.folder)}
+    return content if any(content.values()) else None
 
 
 def live(folder: Path) -> dict[str, Any] | None:
     """Live memory of the last traced step; None if there is no readable trace."""
-    found = _newest(folder, LIVE, lambda path: peak_report.make_peak(live_memory.read(path), intervals=_INTERVALS))
-    if found is None or found[1].moment.live <= 0:
+    newest = _newest(folder, LIVE, lambda path: peak_report.make_peak(live_memory.read_step(path), intervals=_INTERVALS))
+    if newest is None or newest[1].moment.live <= 0:
         return None
-    step, peak = found
+    step, peak = newest
     least = _THINNEST_SHARE * peak.moment.live
     parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
     sizes = {part: [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
     milliseconds, mib = peak.moment.us / 1000, peak.moment.live / _MIB
-    own = peak.agreement[peak.allocator]
+    agreement = peak.agreement[peak.allocator]
     return {
         "step": step,
         "chart": _chart(
@@ -57,7 +57,7 @@ def live(folder: Path) -> dict[str, Any] | None:
         "allocator": peak.allocator,
         "mib": mib,
         "seconds": peak.moment.us / 1e6,  # since the first allocation
-        "agreement": _agreement(own["allocator_peak_bytes"], own["difference_percent"]),
+        "agreement": _agreement(agreement["allocator_peak_bytes"], agreement["difference_percent"]),
         "phases": [_phase(part, peak.moment.by_phase.get(part, 0)) for part in parts],  # alive at the peak, lowest layer first
     }
 
@@ -71,18 +71,18 @@ def _phase(part: str, size: int) -> dict[str, Any]:
     return {"name": peak_report.phrase(part), "colour": _COLOURS[part], "mib": size / _MIB}
 
 
-def _agreement(own: int, difference: float | None) -> str:
+def _agreement(counted: int, difference: float | None) -> str:
     if difference is None:
         return "the allocator keeps no count of its own"
-    return f"the allocator counted a peak of {number(own / _MIB)} MiB, a difference of {abs(difference):.1f} %"
+    return f"the allocator counted a peak of {number(counted / _MIB)} MiB, a difference of {abs(difference):.1f} %"
 
 
 def put_out(folder: Path) -> dict[str, Any] | None:
     """Outputs of the last traced step; None if there is no readable trace."""
-    found = _newest(folder, TRACE, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
-    if found is None or not found[1].outputs:
+    newest = _newest(folder, TRACE, lambda path: trace_report.make_report(trace_file.read_trace(path), intervals=_INTERVALS))
+    if newest is None or not newest[1].outputs:
         return None
-    step, report = found
+    step, report = newest
     so_far = {
         name: [0.0, *itertools.accumulate(interval["requested_bytes"][name] / _MIB for interval in report.timeline)]
         for name in report.by_phase
@@ -96,7 +96,7 @@ def put_out(folder: Path) -> dict[str, Any] | None:
 
 def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tuple[int, _Contents] | None:
     """Highest step with a file, and its contents; None if it cannot be read."""
-    paths = {int(found[1]): path for path in folder.glob(pattern) if (found := re.search(r"step(\d+)\.\w+$", path.name))}
+    paths = {int(match[1]): path for path in folder.glob(pattern) if (match := re.search(r"step(\d+)\.\w+$", path.name))}
     if not paths:
         return None
     step = max(paths)

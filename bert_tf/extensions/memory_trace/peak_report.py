@@ -66,7 +66,7 @@ def make_peak(step: Step, *, allocator: str | None = None, largest: int = 10, in
     return Peak(
         step=step.number,
         allocator=name,
-        agreement={key: _agreement(found) for key, found in memories.items()},
+        agreement={key: _agreement(of_allocator) for key, of_allocator in memories.items()},
         moment=max(moments, key=lambda moment: moment.live),
         duration_us=moments[-1].us,
         by_layer={layer: layers[layer] for layer in sorted(layers, key=layer_order)},
@@ -93,16 +93,16 @@ def as_json(peak: Peak) -> dict[str, Any]:
 
 def _agreement(memory: LiveMemory) -> Agreement:
     """Compares peaks with the allocator's, with and without memory from before the step; None if not counted."""
-    before, peak, own = memory.before, memory.peak, memory.allocator_peak
+    before, peak, counted = memory.before, memory.peak, memory.allocator_peak
     difference: float | None = None
     of_step: float | None = None
-    if before is not None and own:
-        difference = 100 * ((before + peak) / own - 1)
-        of_step = 100 * (peak / (own - before) - 1) if own > before else None
+    if before is not None and counted:
+        difference = 100 * ((before + peak) / counted - 1)
+        of_step = 100 * (peak / (counted - before) - 1) if counted > before else None
     return {
         "before_bytes": before,
         "step_peak_bytes": peak,
-        "allocator_peak_bytes": own,
+        "allocator_peak_bytes": counted,
         "difference_percent": difference,
         "step_difference_percent": of_step,
     }
@@ -113,8 +113,8 @@ def _moments(memory: LiveMemory, held: Mapping[str, int]) -> list[Moment]:
     base = {**held, BEFORE: max((memory.before or 0) - sum(held.values()), 0)}
     changed = np.zeros((len(memory.changes) or 1, len(PARTS)), np.int64)  # [E, parts]
     changed[0] = [base.get(part, 0) for part in PARTS]
-    for place, change in enumerate(memory.changes):
-        changed[place, PARTS.index(phase_of(change.operation))] += change.size
+    for number, change in enumerate(memory.changes):
+        changed[number, PARTS.index(phase_of(change.operation))] += change.size
     times = [change.micros - memory.changes[0].micros for change in memory.changes] or [0]
     return [
         Moment(time, {part: size for part, size in zip(PARTS, sizes) if size})
@@ -125,14 +125,14 @@ def _moments(memory: LiveMemory, held: Mapping[str, int]) -> list[Moment]:
 def _highest(moments: Sequence[Moment], intervals: int) -> tuple[Moment, ...]:
     """Returns the highest moment per interval; without changes in it, the last before it."""
     length = moments[-1].us + 1
-    found: dict[int, list[Moment]] = collections.defaultdict(list)
+    by_interval: dict[int, list[Moment]] = collections.defaultdict(list)
     for moment in moments:
-        found[moment.us * intervals // length].append(moment)
+        by_interval[moment.us * intervals // length].append(moment)
     last, timeline = moments[0], []
-    for place in range(intervals):
-        still = Moment(-(-place * length // intervals), last.by_phase)
-        timeline.append(max(found[place], key=lambda moment: moment.live, default=still))
-        last = found[place][-1] if found[place] else last
+    for interval in range(intervals):
+        still = Moment(-(-interval * length // intervals), last.by_phase)
+        timeline.append(max(by_interval[interval], key=lambda moment: moment.live, default=still))
+        last = by_interval[interval][-1] if by_interval[interval] else last
     return tuple(timeline)
 
 
@@ -146,7 +146,7 @@ def describe(peak: Peak) -> str:
         f" allocation of {peak.duration_us / 1000:.1f} ms",
         agreement(peak.agreement[peak.allocator]),
         *_NOTE,
-        *("", *table(head, [(name, *_row(found)) for name, found in peak.agreement.items()])),
+        *("", *table(head, [(name, *_row(comparison)) for name, comparison in peak.agreement.items()])),
         *("", *_shares("alive at the peak by phase", named, moment.live)),
         *("", *_shares("by layer, of the step alone", peak.by_layer, sum(peak.by_layer.values()))),
         *("", *table(("largest at the peak", "alive", "phase"), largest)),
@@ -156,12 +156,12 @@ def describe(peak: Peak) -> str:
     return "\n".join(lines) + "\n"
 
 
-def agreement(found: Agreement) -> str:
-    _, _, own, difference, of_step = found.values()
+def agreement(comparison: Agreement) -> str:
+    _, _, counted, difference, of_step = comparison.values()
     if difference is None:
         return "the allocator keeps no count of its own"
     alone = "" if of_step is None else f" ({of_step:+.1f} % for the step alone)"
-    return f"the allocator's own count is {readable(own)}: they differ by {difference:+.1f} %{alone}"
+    return f"the allocator's own count is {readable(counted)}: they differ by {difference:+.1f} %{alone}"
 
 
 def phases(by_phase: Mapping[str, int]) -> str:
@@ -173,9 +173,9 @@ def phrase(part: str) -> str:
     return "other, there before" if part == BEFORE else part.replace("_", " ")
 
 
-def _row(found: Agreement) -> Sequence[str]:
-    before, of_step, own, difference, _ = found.values()
-    sizes = ("-" if size is None else readable(size) for size in (before, of_step, of_step + (before or 0), own))
+def _row(comparison: Agreement) -> Sequence[str]:
+    before, of_step, counted, difference, _ = comparison.values()
+    sizes = ("-" if size is None else readable(size) for size in (before, of_step, of_step + (before or 0), counted))
     return (*sizes, "-" if difference is None else f"{difference:+.1f} %")
 
 

@@ -85,18 +85,18 @@ def _draw_live(axes: Any, peak: Peak, title: str) -> None:
     parts = [part for part in PARTS if any(part in moment.by_phase for moment in peak.timeline)]
     layers = [[moment.by_phase.get(part, 0) / scale for moment in peak.timeline] for part in parts]
     axes.stackplot(times, layers, colors=[_COLORS[part] for part in parts], labels=[*map(phrase, parts)])
-    place = peak.moment.us / 1000, peak.moment.live / scale
-    axes.plot(*place, "o", color="black", markersize=5)
-    own = (peak.agreement[peak.allocator]["allocator_peak_bytes"] or 0) / scale
-    if own:
-        axes.axhline(own, color="black", linestyle="dotted", linewidth=1, label="the allocator's own peak")
-    to_left = place[0] > times[-1] / 2
-    said = f"peak {place[1]:.4g} {unit}"
-    axes.annotate(said, place, (-8 if to_left else 8, 5), textcoords="offset points", ha="right" if to_left else "left")
+    point = peak.moment.us / 1000, peak.moment.live / scale
+    axes.plot(*point, "o", color="black", markersize=5)
+    counted = (peak.agreement[peak.allocator]["allocator_peak_bytes"] or 0) / scale
+    if counted:
+        axes.axhline(counted, color="black", linestyle="dotted", linewidth=1, label="the allocator's own peak")
+    to_left = point[0] > times[-1] / 2
+    label = f"peak {point[1]:.4g} {unit}"
+    axes.annotate(label, point, (-8 if to_left else 8, 5), textcoords="offset points", ha="right" if to_left else "left")
     axes.set(
         xlabel="milliseconds since the first allocation", ylabel=f"{unit} alive", title=f"Live memory of one step: {title}"
     )
-    axes.set(xlim=(0, times[-1] or 1.0), ylim=(0, 1.15 * max(place[1], own)))
+    axes.set(xlim=(0, times[-1] or 1.0), ylim=(0, 1.15 * max(point[1], counted)))
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], **_BESIDE)
     _tidy(axes, "y")
@@ -115,8 +115,8 @@ def _draw_by_layer(axes: Any, layers: Mapping[str, Mapping[str, int]], title: st
         if values.any():
             axes.barh(places, values, 0.75, left, color=_COLORS[phase], label=phrase(phase))
             left += values
-    for place, width in zip(places, left):
-        axes.annotate(f"{width:.3g}", (width, place), (4, 0), textcoords="offset points", va="center", fontsize="small")
+    for y, width in zip(places, left):
+        axes.annotate(f"{width:.3g}", (width, y), (4, 0), textcoords="offset points", va="center", fontsize="small")
     axes.set_yticks(places, list(layers))
     axes.invert_yaxis()
     axes.set(xlabel=f"{unit} requested by all outputs of one step", title=f"Outputs by layer and phase: {title}")

@@ -60,7 +60,7 @@ class Trace(NamedTuple):
         return ((name, output) for name, outputs in self.nodes for output in outputs)
 
 
-def read(path: str | os.PathLike[str]) -> Trace:
+def read_trace(path: str | os.PathLike[str]) -> Trace:
     """Reads a file, collecting unusable lines in `skipped`; DataError if it is missing or not a trace."""
     try:
         text = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace")
@@ -92,28 +92,28 @@ class _Reader:
         self._expected = self._seen = self._line = 0
 
     def take(self, number: int, line: str) -> None:
-        if found := _OUTPUT_LINE.fullmatch(line):
-            self._add(number, line, found)
-        elif found := _NODE_LINE.fullmatch(line):
+        if match := _OUTPUT_LINE.fullmatch(line):
+            self._add(number, line, match)
+        elif match := _NODE_LINE.fullmatch(line):
             self.close()
-            self._name, self._expected, self._line = found[1], int(found[2]), number
+            self._name, self._expected, self._line = match[1], int(match[2]), number
         elif line.strip():
             self._skip_malformed(number, line)
 
     def take_unended(self, number: int, line: str) -> None:
         """Takes a last line without a line end: if the file was cut off, its last number lacks digits."""
-        found = _OUTPUT_LINE.fullmatch(line)
-        if found and len(found[5]) < len(self._time):
+        match = _OUTPUT_LINE.fullmatch(line)
+        if match and len(match[5]) < len(self._time):
             self._seen += 1
             self._skip(number, f"{MALFORMED}: cut off", line)
         else:
             self.take(number, line)
 
-    def _add(self, number: int, line: str, found: re.Match[str]) -> None:
+    def _add(self, number: int, line: str, match: re.Match[str]) -> None:
         if self._name is None:
             self._skip(number, f"{MALFORMED}: an output of no operation", line)
             return
-        slot, requested, allocated, allocator, time = found.groups()
+        slot, requested, allocated, allocator, time = match.groups()
         self._outputs.append(Output(int(slot), int(requested), int(allocated), allocator, int(time)))
         self._seen += 1
         self._time = time
@@ -148,7 +148,7 @@ class _Reader:
 
 
 def write(path: str | os.PathLike[str], trace: Trace) -> None:
-    """Writes a file for `read`; OutputError if it cannot be written."""
+    """Writes a file for `read_trace`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(*node)))
 
 

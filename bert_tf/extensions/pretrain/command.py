@@ -89,29 +89,29 @@ def pretrain(
 
 
 def configured(**values: Any) -> RunSpec:
-    given = named(SETTINGS, values)
-    by_epochs = "num_train_epochs" in given
-    defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
-    config = made(given, TASK, PRETRAIN, {"task_name": TASK, **defaults})
+    settings = named(SETTINGS, values)
+    by_epochs = "num_train_epochs" in settings
+    defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in settings}
+    config = made(settings, TASK, PRETRAIN, {"task_name": TASK, **defaults})
     _check(config)
     return config
 
 
 def _check(config: RunSpec) -> None:
-    given, own = config.given, config.of_task.extensions.pretrain
-    if "held_out_file" in given and "held_out_documents" in given:
+    explicit, pretraining = config.given, config.of_task.extensions.pretrain
+    if "held_out_file" in explicit and "held_out_documents" in explicit:
         raise FlagError("--held_out_file and --held_out_documents exclude each other: the file is what is held out")
-    if "input_file" not in given and given & {"held_out_file", "held_out_documents"}:
+    if "input_file" not in explicit and explicit & {"held_out_file", "held_out_documents"}:
         raise FlagError("--held_out_file and --held_out_documents belong to --input_file: name the text to learn from")
-    phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
-    if phase2 and not own.phase2_num_train_steps:
+    phase2 = sorted(name for name in explicit if name.startswith("phase2_") and name != "phase2_num_train_steps")
+    if phase2 and not pretraining.phase2_num_train_steps:
         raise FlagError(f"--{phase2[0]} belongs to a second phase: set its length with --phase2_num_train_steps=N")
-    files = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
-    if own.corpus(tuple(files.split(","))).is_cut:
+    files = ",".join(getattr(pretraining, name) for name in LISTS if getattr(pretraining, name))
+    if pretraining.corpus(tuple(files.split(","))).is_cut:
         from bert_tf.extensions.pretrain.corpus import sentences
 
         sentences.version()  # reports a missing package before TensorFlow is loaded
-    if own.phase2_num_train_steps and "num_train_epochs" in given:
+    if pretraining.phase2_num_train_steps and "num_train_epochs" in explicit:
         raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")
 
 

@@ -139,11 +139,12 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
     atomic.make_folder(Path(names[0]).parent)
     warn_of_lines(corpus)
     with lock.writing_file(names[0]):
-        key = _key(config, corpus, tokenizer, names)
-        found = _there(names, key) if corpus.can_be_read_again else None
-        if found is not None:
+        identity = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(names)]
+        key = hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
+        written = _finished_shards(names, key) if corpus.can_be_read_again else None
+        if written is not None:
             log.info("%s: already made from the same text and settings", names[0])
-            return found
+            return written
         return _make(config, corpus, tokenizer, _Output(names, key), makers)
 
 
@@ -230,12 +231,12 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
 def _tokenizer(config: PretrainingDataSettings) -> WordPieceTokenizer:
     """Raises BertError if the vocabulary is unusable or clearly of the other case."""
     vocabulary, lower_case = Vocabulary.from_file(str(config.text.vocab_file)), config.text.do_lower_case
-    found = casing.find(vocabulary)
-    if found.against(lower_case=lower_case):
-        kind = "uncased" if found.lower_case else "cased"
-        raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is {kind} ({found})")
-    if found.doubtful(lower_case=lower_case):
-        log.warning("--do_lower_case is %s, which may not suit the model: %s", lower_case, found)
+    case = casing.find(vocabulary)
+    if case.against(lower_case=lower_case):
+        kind = "uncased" if case.lower_case else "cased"
+        raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is {kind} ({case})")
+    if case.doubtful(lower_case=lower_case):
+        log.warning("--do_lower_case is %s, which may not suit the model: %s", lower_case, case)
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 
@@ -260,11 +261,6 @@ def _warn_of_few_masks(masks: MaskSettings) -> None:
         )
 
 
-def _key(config: PretrainingDataSettings, corpus: Corpus, tokenizer: WordPieceTokenizer, paths: Sequence[str]) -> str:
-    said = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(paths)]
-    return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
-
-
 def _write_manifest(written: Written, key: str, config: PretrainingDataSettings, tokenizer: WordPieceTokenizer) -> None:
     """Writes the contents and vocabulary of the shards beside them; `records` checks it."""
     content = {
@@ -279,14 +275,16 @@ def _write_manifest(written: Written, key: str, config: PretrainingDataSettings,
         atomic.write_text(manifest, documents.to_json(content, indent=1) + "\n")
 
 
-def _there(paths: tuple[str, ...], key: str) -> Written | None:
+def _finished_shards(paths: tuple[str, ...], key: str) -> Written | None:
     """Returns complete shards with the same key; None if there are none."""
     try:
-        found = documents.read_json(manifest_of(paths[0]))
+        manifest = documents.read_json(manifest_of(paths[0]))
         sizes = {os.path.basename(path): os.path.getsize(path) for path in paths}
-        if found["key"] == key and found["bytes"] == sizes:
-            documents_, sentences, pieces = (found[name] for name in _COUNTS)
-            return Written(paths, documents_, sentences, pieces, Tally.read(found["tally"]), found["settings"]["nsp"])
+        if manifest["key"] == key and manifest["bytes"] == sizes:
+            documents_, sentences, pieces = (manifest[name] for name in _COUNTS)
+            return Written(
+                paths, documents_, sentences, pieces, Tally.from_values(manifest["tally"]), manifest["settings"]["nsp"]
+            )
     except (OSError, documents.DocumentError, LookupError, TypeError):  # missing, or of another kind
         return None
     return None

@@ -45,8 +45,8 @@ class MaskedPredictions:
     @property
     def right(self) -> npt.NDArray[np.bool_]:
         """[S] whether the most likely word is correct."""
-        found: npt.NDArray[np.bool_] = self.best_ids[:, 0] == self.true_ids
-        return found
+        is_right: npt.NDArray[np.bool_] = self.best_ids[:, 0] == self.true_ids
+        return is_right
 
     @functools.cached_property
     def rows(self) -> Ints:
@@ -63,8 +63,8 @@ class MaskedPredictions:
     @property
     def documents(self) -> Array:
         """[N] document of each row."""
-        found: Array = self.features.targets.get(DOCUMENTS.name, np.arange(len(self.features)))
-        return found
+        numbers: Array = self.features.targets.get(DOCUMENTS.name, np.arange(len(self.features)))
+        return numbers
 
 
 def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
@@ -83,23 +83,23 @@ def most_confident_mistakes(
     """Returns at most `kept` masked words with the most confident wrong prediction, each in its text."""
     sureness = np.where(predictions.right, -np.inf, predictions.best_log_probs[:, 0])
     places = np.argsort(-sureness, kind="stable")[: min(kept, int((~predictions.right).sum()))]
-    return [_mistake(predictions, examples, vocabulary, place) for place in places.tolist()]
+    return [_mistake(predictions, examples, vocabulary, slot) for slot in places.tolist()]
 
 
 def _mistake(
-    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, place: int
+    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, slot: int
 ) -> dict[str, Any]:
-    example = examples[int(predictions.rows[place])]
-    at = int(predictions.features.targets[POSITIONS.name][place])
+    example = examples[int(predictions.rows[slot])]
+    at = int(predictions.features.targets[POSITIONS.name][slot])
     first = max(at - _AROUND, 1)  # without [CLS]
     text, where = text_of(example.pieces[first : at + _AROUND])
     return {
         "id": example.guid,
         "text_a": text,
         "text_b": None,
-        "label": vocabulary.name(int(predictions.true_ids[place])),
-        "predicted": vocabulary.name(int(predictions.best_ids[place, 0])),
-        "confidence": float(np.exp(predictions.best_log_probs[place, 0])),
+        "label": vocabulary.name(int(predictions.true_ids[slot])),
+        "predicted": vocabulary.name(int(predictions.best_ids[slot, 0])),
+        "confidence": float(np.exp(predictions.best_log_probs[slot, 0])),
         "error": None,
         "marks": [(*where[at - first], "label")],
     }
@@ -112,13 +112,13 @@ _LARGEST = 700.0  # exponent of a float
 
 
 def _mean(sums: Floats) -> Floats:
-    found: Floats = sums[:, 1] / np.maximum(sums[:, 0], 1)
-    return found
+    means: Floats = sums[:, 1] / np.maximum(sums[:, 0], 1)
+    return means
 
 
 def _perplexity(sums: Floats) -> Floats:
-    found: Floats = np.exp(np.minimum(_mean(sums), _LARGEST))
-    return found
+    perplexities: Floats = np.exp(np.minimum(_mean(sums), _LARGEST))
+    return perplexities
 
 
 def evaluate(predictions: MaskedPredictions, vocabulary: Vocabulary) -> Evaluation:
@@ -185,8 +185,8 @@ def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Pane
 
 def _table(predictions: MaskedPredictions, title: str, first: str, groups: Mapping[str, npt.NDArray[np.bool_]]) -> Panel:
     rows = [
-        (name, int(some.sum()), float(predictions.right[some].mean()), float(-predictions.log_probs[some].mean()))
-        for name, some in groups.items()
-        if some.any()
+        (name, int(mask.sum()), float(predictions.right[mask].mean()), float(-predictions.log_probs[mask].mean()))
+        for name, mask in groups.items()
+        if mask.any()
     ]
     return Panel(title, (first, "words", "accuracy", "loss"), rows)

@@ -107,12 +107,12 @@ class PretrainingHead(Head):
             if encoded.words is None:
                 of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
             else:
-                own, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
-                of_places = {_LOG_PROBS: sampled_log_probabilities(rows, own, drawn, bias, execution.dtype)}
-            found = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
+                true, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
+                of_places = {_LOG_PROBS: sampled_log_probabilities(rows, true, drawn, bias, execution.dtype)}
+            outputs = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
             if self.next_sentence:
-                found[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
-            return found
+                outputs[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
+            return outputs
 
     def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
         """Ids of the n drawn and the true words: [n + B S]."""

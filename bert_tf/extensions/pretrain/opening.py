@@ -46,33 +46,35 @@ class SplitFiles(Unopened):
         if self.purpose == DEV:
             most = self.settings.max_eval_steps * (opening.eval_batch_size or _EVAL_BATCH)
         length = min(self.settings.phase2_max_seq_length, opening.positions) if self.second else opening.max_seq_length
-        make = functools.partial(self._made, opening, length)
+        make = functools.partial(self._source, opening, length)
         return TextRows(make, opening.tokenizer.vocabulary, self.name, length, most)
 
-    def _made(self, opening: Opening, length: int) -> Source:
-        given = self.settings
-        trained_on = (given.phase2_input_file if self.second else None) or given.input_file or ""
-        of_file = self.purpose == DEV and given.held_out_file is not None
-        named = (given.held_out_file if of_file else trained_on) or ""
-        _refuse_both(trained_on, given.held_out_file)
+    def _source(self, opening: Opening, length: int) -> Source:
+        settings = self.settings
+        trained_on = (settings.phase2_input_file if self.second else None) or settings.input_file or ""
+        of_file = self.purpose == DEV and settings.held_out_file is not None
+        named = (settings.held_out_file if of_file else trained_on) or ""
+        _refuse_both(trained_on, settings.held_out_file)
         paths = find(named)
         limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
         if shards := records.shards_of(paths):
             return self._of_shards(shards, opening, limit, apart=of_file or self.purpose != DEV)
-        whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
+        whole = of_file or (self.purpose != DEV and settings.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
 
     def _max_predictions(self, first: int, length: int) -> int:
-        given = self.settings
+        settings = self.settings
         if not self.second:
-            return given.max_predictions_per_seq
-        return given.phase2_max_predictions_per_seq or -(-given.max_predictions_per_seq * length // first)
+            return settings.max_predictions_per_seq
+        return settings.phase2_max_predictions_per_seq or -(-settings.max_predictions_per_seq * length // first)
 
     def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
         """Returns rows of all documents (`whole`), of the training documents, or of the held-out ones."""
-        given = self.settings
-        folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
-        corpus, workers = given.corpus(paths), _workers(paths)
+        settings = self.settings
+        folder = Path(settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
+        corpus = settings.corpus(paths)
+        size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+        workers = 1 if size < _SMALL else None  # all cores
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
@@ -83,27 +85,29 @@ class SplitFiles(Unopened):
             if self.purpose != DEV:
                 store.warn_of_unknown(tokens, opening.tokenizer.vocabulary)
             used = None if whole else self._documents(tokens.documents, paths)
-            of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
+            of_rows = RowSettings(limit.length, settings.short_seq_prob, settings.nsp, settings.random_seed)
             key = hashlib.sha256(repr(of_rows).encode() + (b"" if used is None else used.tobytes())).hexdigest()
             made = rows.build(folder / f"rows-{key[:16]}-{name}", tokens, of_rows, documents=used, workers=workers)
         masking = Masking(
             opening.tokenizer.vocabulary,
-            given.masked_lm_prob,
+            settings.masked_lm_prob,
             limit.max_predictions,
-            given.do_whole_word_mask,
-            given.random_seed + self.second,
+            settings.do_whole_word_mask,
+            settings.random_seed + self.second,
         )
         return StoredRows(made, masking, longest=limit.length, digest=_digest(tokens, used))
 
     def _documents(self, count: int, paths: tuple[str, ...]) -> Numbers | None:
         """Returns the document numbers of this split, None for all; raises `DataError` if there are too few."""
-        asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
+        asked, shown_paths = self.settings.held_out_documents, ", ".join(paths[:3])
         wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
         if wanted >= count:
-            raise DataError(f"--held_out_documents={wanted}: the text has {count}; some must be left to train on", place)
+            raise DataError(f"--held_out_documents={wanted}: the text has {count}; some must be left to train on", shown_paths)
         if self.purpose == DEV and not wanted:
             why = "--held_out_documents=0" if asked == 0 else "the text is one document"
-            raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", place)
+            raise DataError(
+                f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", shown_paths
+            )
         held_out = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))  # the same for all seeds
         if self.purpose == DEV:
             return held_out.astype(np.int64)
@@ -117,10 +121,10 @@ class SplitFiles(Unopened):
         name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
-            found = Records.open(paths, opening.tokenizer.vocabulary, folder=folder / f"index-{name}")
+            shards = Records.open(paths, opening.tokenizer.vocabulary, folder=folder / f"index-{name}")
             for flag, wanted, limited in (
-                ("max_seq_length", found.seq_length, limit.length),
-                ("max_predictions_per_seq", found.max_predictions, limit.max_predictions),
+                ("max_seq_length", shards.seq_length, limit.length),
+                ("max_predictions_per_seq", shards.max_predictions, limit.max_predictions),
             ):
                 if wanted > limited:
                     what = "tokens" if flag == "max_seq_length" else "masked words"
@@ -128,7 +132,7 @@ class SplitFiles(Unopened):
             states = [(os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths]
             key = hashlib.sha256(repr(states).encode()).hexdigest()
             digest = _noted(folder / f"index-{name}.sha256", key, lambda: " ".join(map(files.digest, paths)))
-        made = ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
+        made = ShardRows(shards, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
         if self.settings.nsp and not made.pairs:
             raise DataError("its rows are single texts, from which next sentences cannot be learned; add --nsp=false", paths[0])
         return made
@@ -141,12 +145,6 @@ class _Limit:
     length: int
     max_predictions: int
     prefix: str  # of the names of their flags
-
-
-def _workers(paths: tuple[str, ...]) -> int | None:
-    """Returns the number of processes that make rows: 1 for small files, None (all cores) for others."""
-    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
-    return 1 if size < _SMALL else None
 
 
 def _refuse_pipes(paths: tuple[str, ...]) -> None:
@@ -163,7 +161,7 @@ def _refuse_both(trained_on: str, held_out: str | None) -> None:
         return
     trained = [path for path in find(trained_on) if os.path.exists(path)]
     for path in filter(os.path.exists, find(held_out)):
-        if any(os.path.samefile(path, one) for one in trained):  # hard links too
+        if any(os.path.samefile(path, other) for other in trained):  # hard links too
             raise FlagError(f"--held_out_file: {path} is trained on too (--input_file)")
 
 
@@ -171,11 +169,11 @@ def _digest(tokens: TokenStore, used: Numbers | None) -> str:
     """Returns a sha256 of the documents used; that of the whole store, which may be large, is cached beside it."""
 
     def of_all() -> str:
-        found = hashlib.sha256()
+        sha256 = hashlib.sha256()
         for column in (tokens.ids, tokens.sentence_starts, tokens.document_starts):
             for start in range(0, len(column), _PIECE):
-                found.update(np.ascontiguousarray(column[start : start + _PIECE]).tobytes())
-        return found.hexdigest()
+                sha256.update(np.ascontiguousarray(column[start : start + _PIECE]).tobytes())
+        return sha256.hexdigest()
 
     whole = _noted(tokens.folder.with_name(f"{tokens.folder.name}.sha256"), tokens.key, of_all)
     return whole if used is None else hashlib.sha256(whole.encode() + used.tobytes()).hexdigest()

@@ -18,17 +18,17 @@ _SECOND = "phase2_"  # prefix of its settings
 class Pretraining(Part):
     def within_positions(self, config: RunSpec, positions: int) -> RunSpec:
         length = f"{_SECOND}max_seq_length"
-        if length in config.given or _own(config).phase2_max_seq_length <= positions:
+        if length in config.given or _settings(config).phase2_max_seq_length <= positions:
             return config
         return config.replaced({length: positions})
 
     def phases(self, run: Run, first: PhasePlan) -> Sequence[PhasePlan]:
-        own = _own(run.spec)
-        size, steps = own.phase2_train_batch_size or first.batch_size, own.phase2_num_train_steps
-        return [PhasePlan(split, own.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
+        pretraining = _settings(run.spec)
+        size, steps = pretraining.phase2_train_batch_size or first.batch_size, pretraining.phase2_num_train_steps
+        return [PhasePlan(split, pretraining.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
 
     def check(self, run: Run) -> Iterator[str]:
-        sampled = _own(run.spec).sampled_softmax
+        sampled = _settings(run.spec).sampled_softmax
         if TRAIN in run.splits and sampled > run.config.vocab_size:
             yield f"--sampled_softmax={sampled}: the vocabulary has {run.config.vocab_size} words; 0 computes all of them"
 
@@ -38,6 +38,6 @@ class Pretraining(Part):
         return {name: None for name in names if name.startswith(_SECOND)}
 
 
-def _own(config: RunSpec) -> PretrainingSettings:
-    own: PretrainingSettings = config.of_task.extensions.pretrain
-    return own
+def _settings(config: RunSpec) -> PretrainingSettings:
+    settings: PretrainingSettings = config.of_task.extensions.pretrain
+    return settings

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from bert_tf.extensions.pretrain.corpus.masking import Masked, Masking
-from bert_tf.extensions.pretrain.corpus.records import Read, Records
+from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.extensions.pretrain.corpus.rows import Batch, Rows
 from bert_tf.features.columns import Array, Drawn, Features, IntArray, Numbers
 from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, Field
@@ -97,10 +97,10 @@ class Source(abc.ABC):
 
     def example(self, number: int, split: str) -> PretrainingExample:
         """Returns a row in readable form; `split` is part of its name."""
-        one = np.array([number])
-        plain = self.plain(one)
+        numbers = np.array([number])
+        plain = self.plain(numbers)
         pieces = tuple(self.vocabulary.tokens[piece] for piece in plain.input_ids[0][plain.input_mask[0] > 0])
-        label = (NEXT, RANDOM)[int(self.labels(one)[0])] if self.pairs else None
+        label = (NEXT, RANDOM)[int(self.labels(numbers)[0])] if self.pairs else None
         return PretrainingExample(f"{split}-{number}", pieces, label)
 
 
@@ -140,7 +140,7 @@ class ShardRows(Source):
     def __init__(self, records: Records, vocabulary: Vocabulary, *, digest: str) -> None:
         self._records = records
         self.vocabulary, self.longest, self.digest = vocabulary, records.seq_length, digest
-        self.pairs = bool(records.read(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
+        self.pairs = bool(records.read_rows(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
 
     @property
     def units(self) -> int:
@@ -152,7 +152,7 @@ class ShardRows(Source):
         return np.full(self.units, self.longest, np.int32)
 
     def plain(self, numbers: Numbers) -> Batch:
-        read = self._records.read(numbers)
+        read = self._records.read_rows(numbers)
         ids = read.input_ids.copy()
         places = np.arange(read.positions.shape[1]) < read.slots[:, None]
         rows = np.repeat(np.arange(len(numbers)), read.slots)
@@ -160,19 +160,17 @@ class ShardRows(Source):
         return Batch(ids, read.input_mask, read.segment_ids)
 
     def labels(self, numbers: Numbers) -> IntArray:
-        return self._records.read(numbers).next_sentence_labels
+        return self._records.read_rows(numbers).next_sentence_labels
 
     def documents(self, numbers: Numbers) -> Numbers:
         return numbers
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         del epochs
-        return Drawn(_features(self._records.read(units)), np.arange(len(units)))
-
-
-def _features(read: Read) -> Features:
-    batch = Batch(read.input_ids, read.input_mask, read.segment_ids)
-    return features_of(batch, Masked(read.input_ids, read.slots, read.positions, read.ids), read.next_sentence_labels)
+        read = self._records.read_rows(units)
+        batch = Batch(read.input_ids, read.input_mask, read.segment_ids)
+        masked = Masked(read.input_ids, read.slots, read.positions, read.ids)
+        return Drawn(features_of(batch, masked, read.next_sentence_labels), np.arange(len(units)))
 
 
 class StoredRows(Source):
@@ -202,8 +200,8 @@ class StoredRows(Source):
         """For a pair, the document of its first text."""
         store = self._stored.store
         first_tokens = store.sentence_starts[store.document_starts[:-1]]
-        found: Numbers = np.searchsorted(first_tokens, self._stored.table["a_start"][numbers], side="right") - 1
-        return found
+        document_numbers: Numbers = np.searchsorted(first_tokens, self._stored.table["a_start"][numbers], side="right") - 1
+        return document_numbers
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         plain = self.plain(units)
@@ -211,11 +209,11 @@ class StoredRows(Source):
         slots, input_ids = np.zeros(len(units), np.int32), plain.input_ids.copy()
         positions, ids = (np.zeros([len(units), most], np.int32) for _ in range(2))
         for epoch in np.unique(epochs).tolist():
-            some = epochs == epoch
-            masked = self._masking(plain.input_ids[some], plain.input_mask[some], rows=units[some], epoch=epoch)
-            input_ids[some], slots[some] = masked.input_ids, masked.slots
+            of_epoch = epochs == epoch
+            masked = self._masking(plain.input_ids[of_epoch], plain.input_mask[of_epoch], rows=units[of_epoch], epoch=epoch)
+            input_ids[of_epoch], slots[of_epoch] = masked.input_ids, masked.slots
             width = masked.positions.shape[1]
-            positions[some, :width], ids[some, :width] = masked.positions, masked.ids
+            positions[of_epoch, :width], ids[of_epoch, :width] = masked.positions, masked.ids
         features = features_of(plain, Masked(input_ids, slots, positions, ids), self.labels(units))
         return Drawn(features, np.arange(len(units)))
 
@@ -243,7 +241,7 @@ class TextRows(OnDisk):
         return self.rows.digest
 
     @functools.cached_property
-    def _taken(self) -> Numbers | range:
+    def _numbers(self) -> Numbers | range:
         count = self.rows.units
         if self._most is None or count <= self._most:
             return range(count)
@@ -251,20 +249,20 @@ class TextRows(OnDisk):
 
     def features(self) -> Features:
         """Returns the rows with the masks of the first epoch."""
-        numbers = np.asarray(self._taken, np.int64)
+        numbers = np.asarray(self._numbers, np.int64)
         fixed = self.rows.drawn(numbers, np.zeros(len(numbers), np.int64)).features
         return with_documents(fixed, self.rows.documents(numbers))
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._numbers)
 
     @overload
-    def __getitem__(self, place: int) -> PretrainingExample: ...
+    def __getitem__(self, index: int) -> PretrainingExample: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[PretrainingExample]: ...
+    def __getitem__(self, index: slice) -> list[PretrainingExample]: ...
 
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        return self.rows.example(int(self._taken[place]), self._split)
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return self.rows.example(int(self._numbers[index]), self._split)

@@ -10,7 +10,6 @@ from typing import Any
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.profile import OPERATIONS, operations_file, time_tables, time_text
-from bert_tf.extensions.profile.operations_file import Record
 from bert_tf.io import documents, files
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
@@ -57,28 +56,24 @@ def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
       BertError: the record is missing or damaged.
     """
     chosen = read(ProfileSettings, {"folder": folder, **settings})
-    found = tables(chosen)
-    return dataclasses.replace(found, ops=found.ops[: chosen.top])
+    all_tables = tables(chosen)
+    return dataclasses.replace(all_tables, ops=all_tables.ops[: chosen.top])
 
 
 def tables(settings: ProfileSettings) -> Tables:
     """Reads a run's record; all operations, whatever `top` is."""
-    record, peak = _read(Path(settings.folder)), settings.matmul_peak_gflops
+    folder, peak = Path(settings.folder), settings.matmul_peak_gflops
+    why = files.missing_folder(folder)
+    if why:
+        raise DataError(f"{why}; name the --output_dir of a run", folder)
+    if files.missing(folder / OPERATIONS) == files.NO_FILE:
+        raise DataError(f"no {OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
+    record = operations_file.read_record(folder / OPERATIONS)
     if peak is not None:
         dtypes = {operation.dtype for operation in record.operations if operation.products}
         record = dataclasses.replace(record, matmul_peak_gflops=dict.fromkeys(sorted(dtypes), peak))
     ops = time_tables.op_table(record)
     return Tables(time_tables.model_table(record, ops), time_tables.group_table(ops, settings.depth), ops)
-
-
-def _read(folder: Path) -> Record:
-    path = folder / OPERATIONS
-    why = files.missing_folder(folder)
-    if why:
-        raise DataError(f"{why}; name the --output_dir of a run", folder)
-    if files.missing(path) == files.NO_FILE:
-        raise DataError(f"no {OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
-    return operations_file.read(path)
 
 
 def _print(call: Call) -> None:
@@ -88,12 +83,12 @@ def _print(call: Call) -> None:
     print("\n".join(_output(tables(call.settings), TABLES if table == ALL else (table,), written, call.settings.top)))
 
 
-def _output(found: Tables, names: Iterable[str], written: str, top: int | None) -> Iterator[str]:
+def _output(all_tables: Tables, names: Iterable[str], written: str, top: int | None) -> Iterator[str]:
     if written == TEXT:
-        texts = _texts(found, TOP if top is None else top)
+        texts = _texts(all_tables, TOP if top is None else top)
         yield "\n\n".join("\n".join(texts[name]) for name in names)
         return
-    rows: Mapping[str, Any] = {MODEL: (found.model,), GROUPS: found.groups, OPS: found.ops[:top]}
+    rows: Mapping[str, Any] = {MODEL: (all_tables.model,), GROUPS: all_tables.groups, OPS: all_tables.ops[:top]}
     if written == TSV:
         yield from (line for name in names for line in time_text.tsv(rows[name]))
         return
@@ -101,11 +96,11 @@ def _output(found: Tables, names: Iterable[str], written: str, top: int | None) 
     yield documents.to_json({name: value[0] if name == MODEL else value for name, value in values.items()}, indent=2)
 
 
-def _texts(found: Tables, top: int) -> dict[str, Iterable[str]]:
+def _texts(all_tables: Tables, top: int) -> dict[str, Iterable[str]]:
     return {
-        MODEL: time_text.describe_model(found.model),
-        GROUPS: time_text.describe_groups("scope", found.groups, found.model.total),
-        OPS: time_text.describe_ops(found.ops, top),
+        MODEL: time_text.describe_model(all_tables.model),
+        GROUPS: time_text.describe_groups("scope", all_tables.groups, all_tables.model.total),
+        OPS: time_text.describe_ops(all_tables.ops, top),
     }
 
 

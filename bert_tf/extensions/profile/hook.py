@@ -140,19 +140,15 @@ class ProfileHook(tf1.train.SessionRunHook):
         if shown is not None:
             atomic.write_text(trace, shown)
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
-        phases = {"steps": len(self._ranges.seconds[_BATCH]), **means}
-        atomic.write_text(self._output_dir / PHASES, documents.to_json(phases, indent=2))
-        self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
+        steps = len(self._ranges.seconds[_BATCH])
+        atomic.write_text(self._output_dir / PHASES, documents.to_json({"steps": steps, **means}, indent=2))
+        kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
+        operations = step_stats.operations(self._traces, kernels)
+        record = Record(len(self._traces), means[_BATCH] * 1e6, operations, gpus, self._peak.measure(session))
+        operations_file.write(self._output_dir / OPERATIONS, record)  # which `python -m bert_tf profile` shows
+        self._traces.clear()
         split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
         log.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
-
-    def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
-        """Writes the file that `python -m bert_tf profile` shows."""
-        kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
-        found = step_stats.operations(self._traces, kernels)
-        record = Record(len(self._traces), step_us, found, gpus, self._peak.measure(session))
-        operations_file.write(self._output_dir / OPERATIONS, record)
-        self._traces.clear()
 
     def _stop_profilers(self) -> None:
         self._profiling = False
@@ -180,5 +176,5 @@ def _phases(names: set[str]) -> list[tuple[str, str]]:
         (stamps.GRADIENTS, _BACKWARD),
         (stamps.SUMS, _ALL_REDUCE),
     ]
-    found = [(stamp, phase) for stamp, phase in whole if stamp in names]
-    return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in found]
+    present = [(stamp, phase) for stamp, phase in whole if stamp in names]
+    return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in present]

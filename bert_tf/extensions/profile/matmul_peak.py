@@ -63,8 +63,8 @@ class MatmulPeak:
 
     def measure(self, session: tf1.Session) -> dict[str, float]:
         """Returns the fastest chain in GFLOP/s by dtype; empty if memory is insufficient."""
-        found = {device.device_type for device in session.list_devices()}
-        here = "CPU" if "CPU" in self._device.upper() or "GPU" not in found else "GPU"
+        device_kinds = {device.device_type for device in session.list_devices()}
+        here = "CPU" if "CPU" in self._device.upper() or "GPU" not in device_kinds else "GPU"
         best: dict[str, float] = {}
         for dtype, kind, flops, result in self._chains:
             if kind == here:

@@ -77,7 +77,7 @@ def waits(operation_type: str) -> bool:
 
 
 def write(path: str | os.PathLike[str], record: Record) -> None:
-    """Writes a file for `read`, one operation per line; OutputError if it cannot be written."""
+    """Writes a file for `read_record`, one operation per line; OutputError if it cannot be written."""
     head = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record) if field.name != "operations"}
     head["gpus"] = {device: dataclasses.asdict(gpu) for device, gpu in record.gpus.items()}
     rows = ",\n".join(documents.to_json(_as_json(operation)) for operation in record.operations)
@@ -92,7 +92,7 @@ def _as_json(operation: Operation) -> dict[str, Any]:
     return {**vars(operation), **rounded, "products": products, "kernels": kernels}
 
 
-def read(path: str | os.PathLike[str]) -> Record:
+def read_record(path: str | os.PathLike[str]) -> Record:
     """Reads a file; DataError if it is missing or of another kind."""
     try:
         values = json.loads(files.read_bytes(path))

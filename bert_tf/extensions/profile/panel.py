@@ -27,8 +27,8 @@ def of_runs(runs: Sequence[Run]) -> Panel | None:
 
 def _of_run(run: Run) -> dict[str, Any] | None:
     recorded = read_object(run.folder / PHASES) or {}
-    found = {"phases": phases(recorded), "recorded": costs.count(recorded), "operations": operations(run.folder)}
-    return found if found["phases"] or found["operations"] else None
+    content = {"phases": phases(recorded), "recorded": costs.count(recorded), "operations": operations(run.folder)}
+    return content if content["phases"] or content["operations"] else None
 
 
 def phases(recorded: Mapping[str, Any]) -> list[costs.Part]:
@@ -44,7 +44,7 @@ def operations(folder: Path) -> dict[str, Any] | None:
     if not (folder / OPERATIONS).is_file():
         return None
     try:
-        record = operations_file.read(folder / OPERATIONS)
+        record = operations_file.read_record(folder / OPERATIONS)
         rows = time_tables.op_table(record)
         model = time_tables.model_table(record, rows)
         scopes = [row for row in time_tables.group_table(rows, _DEPTH) if row.share >= _SMALLEST_SHARE]

@@ -42,8 +42,8 @@ def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Op
     for step in steps:
         for call in calls(step):
             by_key[call.device, call.name].append(call)
-    found = (_joined(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
-    return tuple(sorted(found, key=lambda operation: (-operation.total_us, operation.name)))
+    joined = (_joined(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
+    return tuple(sorted(joined, key=lambda operation: (-operation.total_us, operation.name)))
 
 
 def chrome_trace(step_stats: Any) -> str | None:
@@ -81,8 +81,8 @@ def kernels_of_space(space: Any, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
         if intervals:
             gpus[device] = Gpu(steps, covered(*np.array(intervals, np.int64).T) / 1e6)
         for operation, by_name in by_operation.items():
-            found = [Kernel(name, len(us), sum(us), min(us), max(us)) for name, us in by_name.items()]
-            kernels[device, operation] = sorted(found, key=lambda kernel: -kernel.total_us)
+            of_operation = [Kernel(name, len(us), sum(us), min(us), max(us)) for name, us in by_name.items()]
+            kernels[device, operation] = sorted(of_operation, key=lambda kernel: -kernel.total_us)
     return kernels, gpus
 
 
@@ -134,9 +134,9 @@ def _end(node: Any) -> int:
 
 
 def _type_and_inputs(name: str, label: str) -> tuple[str, list[str]]:
-    _, found, rest = label.partition(f"{name} = ")
+    _, separator, rest = label.partition(f"{name} = ")
     kind, opened, inputs = rest.rpartition(")")[0].partition("(")
-    return (kind, inputs.split(", ") if inputs else []) if found and opened else ("", [])
+    return (kind, inputs.split(", ") if inputs else []) if separator and opened else ("", [])
 
 
 def _shape(produced: Mapping[str, Sequence[Any]], word: str, begin: int) -> Shape | None:
@@ -148,8 +148,8 @@ def _shape(produced: Mapping[str, Sequence[Any]], word: str, begin: int) -> Shap
     records = produced.get(name, ())
     if not records:
         return None
-    place = bisect.bisect_right([_end(record) for record in records], begin) if len(records) > 1 else 1
-    outputs = records[max(place - 1, 0)].output
+    ended = bisect.bisect_right([_end(record) for record in records], begin) if len(records) > 1 else 1
+    outputs = records[max(ended - 1, 0)].output
     return next((_dimensions(output) for output in outputs if output.slot == int(slot or 0)), None)
 
 

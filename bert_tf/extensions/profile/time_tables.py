@@ -91,7 +91,10 @@ class ModelTable:
 def op_table(record: Record) -> tuple[OpRow, ...]:
     """Returns a row per operation, the longest first; those without time by the clock in use come last."""
     whole = sum(_time(operation, record) for operation in record.operations if not waits(operation.type))
-    scopes = _variable_scopes(record.operations)
+    # The scopes that own variables, with their parents; a variable without a scope is its own.
+    variables = (o.name for o in record.operations if o.type in _VARIABLES and op_names.is_variable(o.name))
+    owners = (name.split("/")[:-1] or [name] for name in variables)
+    scopes = frozenset(tuple(owner[:length]) for owner in owners for length in range(1, len(owner) + 1))
     rows = (_op_row(operation, record, whole, scopes) for operation in record.operations)
     return tuple(sorted(rows, key=lambda row: (-row.time_us, -row.host_us, row.name)))
 
@@ -147,13 +150,6 @@ def _time(operation: Operation, record: Record) -> float:
         return operation.total_us / record.steps
     gpu = record.gpus.get(operation.device)
     return sum(kernel.total_us for kernel in operation.kernels) / gpu.steps if gpu else 0.0
-
-
-def _variable_scopes(operations: Iterable[Operation]) -> frozenset[tuple[str, ...]]:
-    """Returns the scopes that own variables, with their parents; a variable without a scope is its own."""
-    variables = (o.name for o in operations if o.type in _VARIABLES and op_names.is_variable(o.name))
-    owners = (name.split("/")[:-1] or [name] for name in variables)
-    return frozenset(tuple(owner[:length]) for owner in owners for length in range(1, len(owner) + 1))
 
 
 def _scope(name: str, phase: str, scopes: Collection[tuple[str, ...]]) -> tuple[str, ...]:

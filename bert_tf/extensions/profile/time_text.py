@@ -121,26 +121,26 @@ def tsv(rows: Iterable[OpRow | GroupRow | ModelTable]) -> Iterator[str]:
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            found.update(_flat({f"{name}_{key}": inner for key, inner in value.items()}))
+            flat.update(_flat({f"{name}_{key}": inner for key, inner in value.items()}))
         elif not isinstance(value, (list, tuple)):
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat
 
 
 def _kernels(ops: Iterable[OpRow]) -> Iterator[str]:
     rows = [
         (
-            row.name if not place else "",
+            row.name if not number else "",
             "used" if uses_tensor_cores(kernel.name) else "",
             str(kernel.calls),
             *map(_number, (kernel.total_us / kernel.calls, kernel.min_us, kernel.max_us)),
             kernel.name,
         )
         for row in ops
-        for place, kernel in enumerate(row.kernels)
+        for number, kernel in enumerate(row.kernels)
     ]
     if rows:
         yield ""

@@ -120,7 +120,7 @@ def _published_log() -> Iterator[None]:
     """Lets the job log in the published form, for the comparison, without extra lines in the program's handlers."""
     root, of_tensorflow = logging.getLogger(), logging.getLogger("tensorflow")
     loggers = (log_form.log, of_tensorflow, log_form.short, log_form.published)
-    before = [(one, one.level, one.disabled, one.handlers[:], one.filters[:]) for one in loggers]
+    before = [(logger, logger.level, logger.disabled, logger.handlers[:], logger.filters[:]) for logger in loggers]
     handlers, least = root.handlers[:], max(root.level, logging.WARNING)
 
     def heard(record: logging.LogRecord) -> bool:

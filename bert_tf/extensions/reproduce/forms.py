@@ -85,8 +85,8 @@ _PREFIX = re.compile(r"[DIWE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]+:\d+\] ")  # a
 def found_in(log: Iterable[str]) -> list[FormFound]:
     """Counts the log's lines of each form; lines may have absl's prefix."""
     lines = [_PREFIX.sub("", line, count=1).strip() for line in log]
-    found = []
+    forms = []
     for form, (pattern, reason) in FORMS.items():
         count = sum(re.fullmatch(pattern, line) is not None for line in lines)
-        found.append(FormFound(form, count, NOT_COMPARABLE if reason else EQUAL if count else MISSING, reason))
-    return found
+        forms.append(FormFound(form, count, NOT_COMPARABLE if reason else EQUAL if count else MISSING, reason))
+    return forms

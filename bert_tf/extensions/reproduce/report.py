@@ -49,9 +49,9 @@ def write(folder: Path, report: Report) -> None:
         "published_command": report.published.command,
         "command": report.command,
         "rows": [dataclasses.asdict(row) for row in report.rows],
-        "distributions": {what: found._asdict() for what, found in report.distributions.items()},
+        "distributions": {what: distribution._asdict() for what, distribution in report.distributions.items()},
         "collapsed": report.collapsed,
-        "forms": [found._asdict() for found in report.forms],
+        "forms": [form._asdict() for form in report.forms],
     }
     atomic.write_text(folder / JSON_NAME, documents.to_json(contents, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(report))
@@ -68,11 +68,11 @@ def to_markdown(report: Report) -> str:
     ]
     if report.distributions:
         heads = ("", *(field.replace("_", " ") for field in Distribution._fields))
-        table = _table(heads, [(what, *map(_cell, found)) for what, found in report.distributions.items()])
+        table = _table(heads, [(what, *map(_cell, distribution)) for what, distribution in report.distributions.items()])
         parts.append(f"The published run is one draw; these are the draws here (below: seeds with a lower value).\n\n{table}")
     parts += [f"Seed {seed} collapsed: {why}." for seed, why in report.collapsed.items()]
     if report.forms:
-        cells = [(found.form, str(found.lines), found.verdict, found.reason) for found in report.forms]
+        cells = [(form.form, str(form.lines), form.verdict, form.reason) for form in report.forms]
         parts.append(f"Forms of lines in the published log:\n\n{_table(('', 'lines here', 'verdict', 'reason'), cells)}")
     return "\n\n".join(parts) + "\n"
 

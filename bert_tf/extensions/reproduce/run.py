@@ -110,14 +110,14 @@ def _keep_conditions(folder: Path, config: RunSpec, system: System, environment:
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
     """Ranks published accuracy and loss within their distribution over seeds; empty for one seed."""
-    found = {}
+    by_metric = {}
     for metric, value in (("eval_accuracy", published.accuracy), ("eval_loss", published.loss)):
         values = [result.metrics[metric] for result in results]
         mean, sd, lowest, highest = spread(values)
         if sd is not None:
             below = sum(v < value for v in values)
-            found[metric] = Distribution(value, mean, sd, lowest, highest, below, len(values))
-    return found
+            by_metric[metric] = Distribution(value, mean, sd, lowest, highest, below, len(values))
+    return by_metric
 
 
 @contextlib.contextmanager
@@ -153,7 +153,7 @@ def _measured(
     run: Run,
     folder: Path,
     results: Sequence[SeedResult],
-    found: Sequence[FormFound],
+    forms_found: Sequence[FormFound],
     device: tuple[str, str, int | None],
 ) -> Measured:
     settings, tokens = run.spec, run.vocabulary.tokens
@@ -170,10 +170,13 @@ def _measured(
         vocabulary=run.vocabulary.fingerprint,
         examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
         shown={guid: {TOKENS: [tokens[i] for i in row[: real[guid]]], INPUT_IDS: row} for guid, row in ids.items()},
-        labels={one.guid: f"{one.label} (id = {label})" for one, label in zip(examples[DEV], batch["label_ids"].tolist())},
+        labels={
+            example.guid: f"{example.label} (id = {label})"
+            for example, label in zip(examples[DEV], batch["label_ids"].tolist())
+        },
         features={field.name: field.shape(None, length) for field in features.batch_fields},
         variables=_variables(run),
-        forms=found,
+        forms=forms_found,
         device=device,
         num_train_steps=settings.train.num_train_steps,
     )

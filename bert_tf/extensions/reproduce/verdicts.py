@@ -106,23 +106,23 @@ def compare(published: Published, measured: Measured) -> list[Row]:
 
 def differences(published: Published, measured: Measured) -> dict[str, str]:
     """Returns how the runs differ, by DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH; equal ones are omitted."""
-    found = {}
+    causes = {}
     if dict(measured.examples) != dict(published.examples):
-        found[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"
+        causes[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"
     if measured.vocabulary != published.vocabulary:
-        found[VOCABULARY] = "other vocabulary"
+        causes[VOCABULARY] = "other vocabulary"
     sizes = [(name, getattr(measured.config, name), getattr(published.config, name)) for name in _SIZES]
     others = [f"{name} {ours}, not {theirs}" for name, ours, theirs in sizes if ours != theirs]
     if others:
-        found[WEIGHTS] = f"other weights ({'; '.join(others)})"
-    elif VOCABULARY in found:
-        found[WEIGHTS] = "other weights (of another vocabulary)"
+        causes[WEIGHTS] = f"other weights ({'; '.join(others)})"
+    elif VOCABULARY in causes:
+        causes[WEIGHTS] = "other weights (of another vocabulary)"
     _, device, _ = measured.device
     if published.gpu not in device:
-        found[HARDWARE] = f"other hardware: {device}"
+        causes[HARDWARE] = f"other hardware: {device}"
     if measured.num_train_steps not in (None, published.steps):
-        found[LENGTH] = f"other length: --num_train_steps={measured.num_train_steps}, published {published.steps}"
-    return found
+        causes[LENGTH] = f"other length: --num_train_steps={measured.num_train_steps}, published {published.steps}"
+    return causes
 
 
 def _listed(values: Mapping[str, int]) -> str:
@@ -181,21 +181,21 @@ def _of_examples(rows: _Rows, published: Published, measured: Measured) -> Itera
             (DATA, VOCABULARY),
         )
     for guid, wanted in published.labels.items():
-        found = measured.labels.get(guid, "no such example")
-        yield rows.row(f"{guid} label", wanted, found, _exact(wanted, found), (DATA,))
+        label = measured.labels.get(guid, "no such example")
+        yield rows.row(f"{guid} label", wanted, label, _exact(wanted, label), (DATA,))
 
 
 def _of_features(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
-    wanted, found = published.features, measured.features
-    yield rows.all_of("feature names", {name: name in found for name in wanted})
-    yield rows.all_of("feature shapes", {name: found.get(name) == shape for name, shape in wanted.items()})
+    wanted, features = published.features, measured.features
+    yield rows.all_of("feature names", {name: name in features for name in wanted})
+    yield rows.all_of("feature shapes", {name: features.get(name) == shape for name, shape in wanted.items()})
 
 
 def _of_variables(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
-    layers, found = measured.config.num_hidden_layers, measured.variables
+    layers, variables = measured.config.num_hidden_layers, measured.variables
     wanted = {name: variable for name, variable in published.variables.items() if _layer(name) < layers}
-    yield rows.all_of("names of variables, in layers that exist", {name: name in found for name in wanted})
-    pairs = {name: (variable, found[name]) for name, variable in wanted.items() if name in found}
+    yield rows.all_of("names of variables, in layers that exist", {name: name in variables for name in wanted})
+    pairs = {name: (variable, variables[name]) for name, variable in wanted.items() if name in variables}
     marks = {name: theirs.from_checkpoint == ours.from_checkpoint for name, (theirs, ours) in pairs.items()}
     yield rows.all_of("*INIT_FROM_CKPT* of variables", marks)
     shapes = {name: theirs.shape == ours.shape for name, (theirs, ours) in pairs.items() if theirs.shape}
@@ -204,8 +204,8 @@ def _of_variables(rows: _Rows, published: Published, measured: Measured) -> Iter
 
 def _layer(name: str) -> int:
     """Returns the layer of a variable, -1 for variables outside the layers."""
-    found = _LAYER.search(name)
-    return int(found[1]) if found else -1
+    match = _LAYER.search(name)
+    return int(match[1]) if match else -1
 
 
 def _memory(rows: _Rows, published: Published, kind: str, model: str, limit_mb: int | None) -> Row:
@@ -220,5 +220,5 @@ def _memory(rows: _Rows, published: Published, kind: str, model: str, limit_mb: 
 
 
 def _log(rows: _Rows, measured: Measured) -> Row:
-    comparable = [found for found in measured.forms if found.verdict != forms.NOT_COMPARABLE]
-    return rows.all_of("forms of log lines", {found.form: found.verdict == forms.EQUAL for found in comparable})
+    comparable = [form for form in measured.forms if form.verdict != forms.NOT_COMPARABLE]
+    return rows.all_of("forms of log lines", {form.form: form.verdict == forms.EQUAL for form in comparable})

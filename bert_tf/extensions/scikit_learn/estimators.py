@@ -79,11 +79,11 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def _train(self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:
-        given = {**self.get_params(deep=False), **self._further_settings()}
-        foreign = [name for name in _NOT_OF_ONE_MODEL if given.get(name) is not None]
+        parameters = {**self.get_params(deep=False), **self._further_settings()}
+        foreign = [name for name in _NOT_OF_ONE_MODEL if parameters.get(name) is not None]
         if foreign:
             raise ValueError(f"settings: {foreign[0]} is not supported by scikit-learn estimators; leave it out")
-        chosen = {name: _plain(value) for name, value in given.items() if name not in _OWN and value is not None}
+        chosen = {name: _plain(value) for name, value in parameters.items() if name not in _OWN and value is not None}
         rows_of_task = SentenceTask(train=[(*texts, label) for texts, label in zip(rows, targets)], **task)
         self._forget()
         temporary = None if self.output_dir else tempfile.TemporaryDirectory(prefix="bert_tf-")
@@ -96,7 +96,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
     def _further_settings(self) -> Mapping[str, Any]:
         """Returns `settings`; ValueError if it is no mapping, or has what `fit` or another parameter decides."""
         name = type(self).__name__
-        if not isinstance(self.settings, (Mapping, type(None))) or not all(isinstance(one, str) for one in self.settings or ()):
+        if not isinstance(self.settings, (Mapping, type(None))) or not all(isinstance(key, str) for key in self.settings or ()):
             raise ValueError(f"settings={self.settings!r:.80}: expected a mapping of settings of fine_tune, by name")
         for setting in self.settings or {}:
             if setting in self.get_params(deep=False):
@@ -126,8 +126,8 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             index = next(name for name in self._files if name.endswith(".index"))
             self._keep(load(Path(temporary.name) / index.removesuffix(".index")), temporary)
             del self._files
-        found: Sequence[Any] = self._model.predict(rows)
-        return found
+        predictions: Sequence[Any] = self._model.predict(rows)
+        return predictions
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the parameters and, if fitted, the files of the model."""
@@ -199,18 +199,19 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Returns probabilities [N, classes], in the order of `classes_`."""
         predictions = self._predictions(X)
-        found = np.array([list(one.probabilities.values()) for one in predictions], np.float64)
-        shares: Array = found.reshape(len(predictions), len(self.classes_))
+        probabilities = np.array([list(prediction.probabilities.values()) for prediction in predictions], np.float64)
+        shares: Array = probabilities.reshape(len(predictions), len(self.classes_))
         return shares if self._several else np.asarray(shares / shares.sum(axis=1, keepdims=True))  # float32: nearly 1
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Returns the most probable classes [N]; for several labels, a matrix of 0 and 1."""
-        found = self._predictions(X)
+        predictions = self._predictions(X)
         names = list(map(str, self.classes_)) if self._several else _names(self.classes_)
         if self._several:
-            return np.array([[name in one.label for name in names] for one in found], np.int64).reshape(-1, len(names))
+            marks = [[name in prediction.label for name in names] for prediction in predictions]
+            return np.array(marks, np.int64).reshape(-1, len(names))
         numbers = {name: number for number, name in enumerate(names)}
-        labels: Array = self.classes_[np.array([numbers[one.label] for one in found], np.int64)]
+        labels: Array = self.classes_[np.array([numbers[prediction.label] for prediction in predictions], np.int64)]
         return labels
 
     @property
@@ -248,7 +249,7 @@ class BertRegressor(RegressorMixin, _BertEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Returns a number for each row [N]."""
-        return np.array([one.label for one in self._predictions(X)], np.float64)
+        return np.array([prediction.label for prediction in self._predictions(X)], np.float64)
 
 
 def _checked(X: Any, y: Any) -> tuple[list[tuple[Any, ...]], Any]:  # noqa: N803
@@ -264,7 +265,7 @@ def _checked(X: Any, y: Any) -> tuple[list[tuple[Any, ...]], Any]:  # noqa: N803
     if isinstance(values, (str, bytes, Mapping)) or not np.iterable(values):
         raise ValueError(f"expected labels, such as a list; got {type(y).__name__}")
     # NumPy would make a text of a missing label.
-    missing = [place for place, label in enumerate(values) if is_missing(label)]
+    missing = [index for index, label in enumerate(values) if is_missing(label)]
     if missing:
         raise ValueError(f"y[{missing[0]}] is {values[missing[0]]!r}: {len(missing)} labels are missing; leave the rows out")
     labels = np.asarray(values)

@@ -61,8 +61,8 @@ def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) ->
     extension.needed("sweep", f"--slots={asked}")
     from bert_tf.extensions.sweep import leader
 
-    found = leader.slots(asked, environment)
-    return found if len(found) > 1 else ()
+    available = leader.slots(asked, environment)
+    return available if len(available) > 1 else ()
 
 
 def in_turn(
@@ -107,20 +107,20 @@ def on_slots(runs: Sequence[Run], folder: Path, kind: Callable[..., R], slots: S
     planned = [PlannedRun(run.name, task, run.config.train.seed, run.varying, run.config, 1.0, train=run.alone) for run in runs]
 
     def finished(results: Iterable[Result | None]) -> tuple[R, ...]:
-        found = (result for result in results if result and not result.error)
-        return tuple(kind(numbers[r.name], r.name, r.steps, r.metrics, r.collapsed) for r in found)
+        successful = (result for result in results if result and not result.error)
+        return tuple(kind(numbers[r.name], r.name, r.steps, r.metrics, r.collapsed) for r in successful)
 
-    def kept(results: Sequence[Result]) -> None:
+    def write_table(results: Sequence[Result]) -> None:
         if so_far := finished(results):
             table.write(folder, so_far)
 
     log.info("***** %d runs, %d at a time; their logs are in %s *****", len(runs), len(slots), folder / of_sweep.LOGS)
     of_sweep.forget(folder, planned)  # they are of an earlier command, perhaps with other settings
     try:
-        found = leader.Leader(planned, folder, slots, keep=kept).lead()
+        outcomes = leader.Leader(planned, folder, slots, keep=write_table).lead()
     except KeyboardInterrupt:
-        return Trained(finished(of_sweep.read(folder, run.name) for run in runs), signal.SIGINT)
-    errors = [f"{result.name}: {result.error}" for result in found if result.error]
+        return Trained(finished(of_sweep.read_result(folder, run.name) for run in runs), signal.SIGINT)
+    errors = [f"{result.name}: {result.error}" for result in outcomes if result.error]
     if errors:
-        raise TrainingError(errors[0] if len(errors) == 1 else f"{len(errors)} of {len(found)} runs failed; {errors[0]}")
-    return Trained(finished(found))
+        raise TrainingError(errors[0] if len(errors) == 1 else f"{len(errors)} of {len(outcomes)} runs failed; {errors[0]}")
+    return Trained(finished(outcomes))

@@ -11,7 +11,6 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import Predictor
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, TEST, Task
-from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import batch_machine, preparation, results
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import MachineSettings
@@ -39,15 +38,14 @@ def evaluate_and_predict(
     log.info("***** Mean of the outputs of %d folds *****", len(models))
     with contextlib.closing(Predictor(models[0], task.family, average.averaging(models, inference))) as predictor:
         if evaluates:
+            splits = preparation.read_examples(task, data, task.splits(data.folder, DEV), config)
+            evaluations = {
+                split: task.family.evaluation(predictor.predictions(examples), examples) for split, examples in splits.items()
+            }
             note = SAMPLE_NOTE if data.is_sample else ""
-            results.write_evaluation(folder, _evaluations(config, predictor, task, data), step=max(runs.values()), note=note)
+            results.write_evaluation(folder, evaluations, step=max(runs.values()), note=note)
         for split in task.splits(data.folder, TEST) if config.actions.do_predict else ():
             examples = preparation.read_examples(task, data, [split], config)[split]
             results.write_predictions(folder, task, split, examples, predictor.predictions(examples))
     if config.inference.submission_zip:
         log.info("the files for GLUE's server are in %s", results.zip_submissions(folder))
-
-
-def _evaluations(config: RunSpec, predictor: Predictor, task: Task, data: DataSource) -> dict[str, Evaluation]:
-    splits = preparation.read_examples(task, data, task.splits(data.folder, DEV), config)
-    return {split: task.family.evaluation(predictor.predictions(examples), examples) for split, examples in splits.items()}

@@ -71,46 +71,44 @@ class Outcome(NamedTuple):
 def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
     """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
     folder = config.output.folder
-    found = fine_tune_folds(config, environment=environment, task=task)
-    results = found.done.results
+    outcome = fine_tune_folds(config, environment=environment, task=task)
+    results = outcome.done.results
     from bert_tf.extensions.series.runs import FoldRuns  # processes of their own do without
 
     return Driven(
-        FoldRuns(folder, results, found.task, found.data.data_dir),
+        FoldRuns(folder, results, outcome.task, outcome.data.data_dir),
         table.summary(results) if len(results) == config.extensions.series.folds else (),
         len(results),
         f"the runs are in {folder}, the predictions of all rows in {folder / OUT_OF_FOLD}",
-        found.stopped_by,
+        outcome.stopped_by,
     )
 
 
 def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
-    _check(config, environment)
-    own, data = preparation.find_task(config, task, None, environment)
-    settings = config.extensions.series
-    with run_folder.writing(config.output.folder):
-        folds = _folds(config, own, data)
-        done, outputs = _trained(folds, task, environment)
-        if done.stopped_by is not None:
-            return Outcome(done, own, data, done.stopped_by)
-        _write_predictions(folds, done.results, outputs)
-        if settings.folds_average:
-            runs = {config.output.folder / fold.folder: fold.steps for fold in done.results}
-            has_dev = _has_dev(own, data)
-            fold_average.evaluate_and_predict(config, runs, own, data, evaluates=has_dev, environment=environment)
-        if settings.folds_only or settings.folds_average:
-            run_results.write_page(config.output.folder)
-            return Outcome(done, own, data, None)
-    log.info("***** Final model, of all rows *****")
-    final = fine_tune(config.replaced({**_NO_FOLDS, "do_eval": _has_dev(own, data)}), environment=environment, task=task)
-    return Outcome(done, own, data, final.stopped_by)
-
-
-def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if not (config.actions.do_train and config.actions.do_eval):
         raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
     if cluster.read(environment) is not None:
         raise FlagError("--folds is for one machine")
+    resolved_task, data = preparation.find_task(config, task, None, environment)
+    settings = config.extensions.series
+    with run_folder.writing(config.output.folder):
+        folds = _folds(config, resolved_task, data)
+        done, outputs = _trained(folds, task, environment)
+        if done.stopped_by is not None:
+            return Outcome(done, resolved_task, data, done.stopped_by)
+        _write_predictions(folds, done.results, outputs)
+        if settings.folds_average:
+            runs = {config.output.folder / fold.folder: fold.steps for fold in done.results}
+            has_dev = _has_dev(resolved_task, data)
+            fold_average.evaluate_and_predict(config, runs, resolved_task, data, evaluates=has_dev, environment=environment)
+        if settings.folds_only or settings.folds_average:
+            run_results.write_page(config.output.folder)
+            return Outcome(done, resolved_task, data, None)
+    log.info("***** Final model, of all rows *****")
+    final = fine_tune(
+        config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)}), environment=environment, task=task
+    )
+    return Outcome(done, resolved_task, data, final.stopped_by)
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:
@@ -142,9 +140,11 @@ class _Folds(NamedTuple):
         return Run(fold, config, title, functools.partial(self.task_of, fold), {"fold": fold}, alone)
 
     def task_of(self, fold: int) -> PartialTask:
-        own = self.numbers[fold - 1]
-        others = np.setdiff1d(np.arange(len(self.whole.examples)), own)
-        return PartialTask(self.task, self.data, {TRAIN: PartOfSplit(self.whole, others), DEV: PartOfSplit(self.whole, own)})
+        held_out = self.numbers[fold - 1]
+        others = np.setdiff1d(np.arange(len(self.whole.examples)), held_out)
+        return PartialTask(
+            self.task, self.data, {TRAIN: PartOfSplit(self.whole, others), DEV: PartOfSplit(self.whole, held_out)}
+        )
 
 
 @WALL.span(DATA)
@@ -178,12 +178,12 @@ def _trained(folds: _Folds, task: Task | None, environment: Mapping[str, str]) -
     slots = driver.slots(folds.config, task, environment)
     if not slots:
         outputs: list[Any] = []
-        done = driver.in_turn(folds.runs(), folder, FoldResult, environment, lambda one: outputs.append(one.outputs[DEV]))
+        done = driver.in_turn(folds.runs(), folder, FoldResult, environment, lambda run: outputs.append(run.outputs[DEV]))
         return done, outputs
     with WALL.span(FOLDS), tempfile.TemporaryDirectory(prefix="bert_tf-folds-") as private:  # which nobody else can write
         done = driver.on_slots(folds.runs(private), folder, FoldResult, slots, folds.task.name)
         finished = [] if done.stopped_by else done.results
-        return done, [pickle.loads(_outputs(private, one.fold).read_bytes()) for one in finished]  # noqa: S301
+        return done, [pickle.loads(_outputs(private, result.fold).read_bytes()) for result in finished]  # noqa: S301
 
 
 @WALL.span(FOLDS)
@@ -193,9 +193,10 @@ def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Se
     ordered, predictions = [folds.whole.examples[number] for number in order], joined(outputs)
     pooled = family.evaluation(predictions, ordered).values
     table.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
-    numbers = np.repeat(np.arange(len(folds.numbers)) + 1, [len(own) for own in folds.numbers])
-    rows = _rows(family, ordered, predictions, numbers.tolist())
-    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [next(rows), *_in_order(order, list(rows))]))
+    numbers = np.repeat(np.arange(len(folds.numbers)) + 1, [len(of_fold) for of_fold in folds.numbers])
+    header, *rows = _rows(family, ordered, predictions, numbers.tolist())
+    in_order = (rows[number] for number in np.argsort(order))
+    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [header, *in_order]))
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
 
 
@@ -215,19 +216,19 @@ def _groups(config: RunSpec, task: Task, data: DataSource, split: str, count: in
 def groups_of(task: Task, path: Path, split: str, column: str) -> list[Any]:
     """Returns the value of a column for each usable row of a table, or the `title` of each question's article."""
     source = text_lines.Kept(path)
-    found: list[Any] = []
-    place = None
+    groups: list[Any] = []
+    index = None
     for example in task.stream(source, split, lambda _: None):
         columns = source.columns
-        if place is None and columns is None:
+        if index is None and columns is None:
             if column != _TITLE or not hasattr(example, column):
                 raise DataError(f"--group_column={column}: the file is not a table with columns", path)
-        elif place is None and columns is not None:
+        elif index is None and columns is not None:
             if column not in columns:
                 raise DataError(f"--group_column={column}: no such column; there are {', '.join(columns):.200}", path)
-            place = columns.index(column)
-        found.append(getattr(example, column) if place is None else source.row[place])
-    return found
+            index = columns.index(column)
+        groups.append(getattr(example, column) if index is None else source.row[index])
+    return groups
 
 
 def divided(
@@ -246,16 +247,16 @@ def divided(
         splitter = model_selection.KFold(**options)
     if groups is not None and len(set(groups)) < count:
         raise FlagError(f"--folds={count}: there are only {len(set(groups))} groups")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            numbers = [own for _, own in splitter.split(classes, classes, groups)]
+            numbers = [held_out for _, held_out in splitter.split(classes, classes, groups)]
         except ValueError as error:
             raise FlagError(f"--folds={count}: {' '.join(str(error).split())}") from error
-    for warning in said:
+    for warning in caught:
         log.warning("--folds=%d: %s", count, warning.message)
-    for fold, own in enumerate(numbers, start=1):
-        if not len(own):
+    for fold, held_out in enumerate(numbers, start=1):
+        if not len(held_out):
             raise FlagError(f"--folds={count}: fold {fold} would have no rows; its groups are too large")
     yield from numbers
 
@@ -265,20 +266,16 @@ def _rows(family: Family, examples: Sequence[Any], predictions: Any, folds: Sequ
     lines = family.layout(JSONL).rows(examples, predictions).split("\n")[:-1]
     separator = getattr(family, "label_separator", " ")
     for example, line, fold in zip(examples, lines, folds):
-        found = documents.json_value(line)
+        columns = documents.json_value(line)
         if example is examples[0]:
-            yield [*found, FOLD, TRUE_LABEL]
+            yield [*columns, FOLD, TRUE_LABEL]
         label = example.label[:1] if family.kind == SPAN else example.label
-        yield [*(_cell(value, separator) for value in found.values()), str(fold), _cell(label, separator)]
+        yield [*(_cell(value, separator) for value in columns.values()), str(fold), _cell(label, separator)]
 
 
 def _cell(value: Any, separator: str) -> str:
-    if isinstance(value, (list, tuple)) and not any(isinstance(one, (dict, list)) for one in value):
+    if isinstance(value, (list, tuple)) and not any(isinstance(item, (dict, list)) for item in value):
         return separator.join(map(str, value))
     if isinstance(value, (dict, list)):
         return documents.to_json(value, ensure_ascii=False)
     return "" if value is None else str(value)
-
-
-def _in_order(order: Numbers, rows: Sequence[list[str]]) -> Iterator[list[str]]:
-    return (rows[place] for place in np.argsort(order))

@@ -63,7 +63,7 @@ class SeedRuns(_Runs):
         Raises:
           CheckpointError: no run has this seed.
         """
-        return self._load(next((one.folder for one in self.results if one.seed == seed), f"seed-{seed}"))
+        return self._load(next((result.folder for result in self.results if result.seed == seed), f"seed-{seed}"))
 
 
 @dataclasses.dataclass(frozen=True)

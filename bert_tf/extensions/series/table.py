@@ -52,7 +52,7 @@ def write(folder: Path, results: Sequence[RunResult], **more: Any) -> None:
     name = _name(results)
     contents = {
         f"{name}s": [dataclasses.asdict(cast(Any, result)) for result in results],
-        "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
+        "spread": {metric: of_metric._asdict() for metric, of_metric in spreads(results).items()},
         **more,
     }
     atomic.write_text(folder / f"{name}s.json", documents.to_json(contents, indent=2) + "\n")
@@ -70,13 +70,13 @@ def _name(results: Sequence[RunResult]) -> str:
 
 def summary(results: Sequence[RunResult]) -> list[str]:
     """Lines of a table of all results and their spread."""
-    found = spreads(results)
-    rows = [[_name(results), *found, "steps", ""]]
+    by_metric = spreads(results)
+    rows = [[_name(results), *by_metric, "steps", ""]]
     for r in results:
         why = f"collapsed: {r.collapsed}" if r.collapsed else ""
         rows.append([str(getattr(r, _name(results))), *map(_digits, r.metrics.values()), str(r.steps), why])
     for field in Spread._fields:
-        rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in found.values()), "", ""])
+        rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in by_metric.values()), "", ""])
     collapsed = sum(result.collapsed is not None for result in results)
     return [*text_table.table(rows[0], rows[1:], left=(len(rows[0]) - 1,)), f"{collapsed} of {len(results)} collapsed"]
 

@@ -140,8 +140,8 @@ class ContrastiveFamily(SimilarityFamily):
         return HeadSpec(1, self.kind, (("temperature", self.temperature),))
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
-        found = super().from_rows(rows, split, labelled=False)
-        return [dataclasses.replace(example, label=BELONG) for example in found] if labelled else found
+        examples = super().from_rows(rows, split, labelled=False)
+        return [dataclasses.replace(example, label=BELONG) for example in examples] if labelled else examples
 
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
         if examples[0].label is not BELONG:
@@ -171,8 +171,8 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> Task:
     if name == CUSTOM:
         return (PairsTask if settings.custom.problem == SIMILARITY else ContrastiveTask)(settings)
     # The server accepts only predictions of STS-B.
-    own = {"name": name, "metrics": (), "submissions": {}, "skip_bad_rows": settings.custom.skip_bad_rows}
-    return StsTask(**{**vars(glue.TASKS["STS-B"]), **own})
+    changes = {"name": name, "metrics": (), "submissions": {}, "skip_bad_rows": settings.custom.skip_bad_rows}
+    return StsTask(**{**vars(glue.TASKS["STS-B"]), **changes})
 
 
 class PairsTask(CustomTask):

@@ -48,11 +48,11 @@ class _PairsHead(Head):
         """
         del temperature
         with tf1.name_scope(SCOPE):
-            found, wanted = (tf.nn.l2_normalize(vectors[OUTPUT], axis=-1) for vectors in (outputs, teacher))
-            if found.shape[-1] == wanted.shape[-1]:
-                losses = tf.reduce_sum(tf.math.squared_difference(found, wanted), axis=-1)  # [B]
+            ours, theirs = (tf.nn.l2_normalize(vectors[OUTPUT], axis=-1) for vectors in (outputs, teacher))
+            if ours.shape[-1] == theirs.shape[-1]:
+                losses = tf.reduce_sum(tf.math.squared_difference(ours, theirs), axis=-1)  # [B]
             else:
-                cosines = (tf.matmul(vectors, vectors, transpose_b=True) for vectors in (found, wanted))  # [B, B]
+                cosines = (tf.matmul(vectors, vectors, transpose_b=True) for vectors in (ours, theirs))  # [B, B]
                 losses = tf.reduce_mean(tf.math.squared_difference(*cosines), axis=-1)
             groups = features[GROUPS.name]
             return _over_rows(tf.math.segment_mean(losses, groups), groups)
@@ -108,8 +108,8 @@ def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *,
     with tf1.name_scope(SCOPE):
         first, second = _directions(vectors, sides, groups)
         logits = tf.matmul(first, second, transpose_b=True) / temperature  # [G, G]
-        own = tf.range(tf.shape(logits)[0])
-        return _over_rows(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=own, logits=logits), groups)
+        diagonal = tf.range(tf.shape(logits)[0])
+        return _over_rows(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=diagonal, logits=logits), groups)
 
 
 def _directions(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -37,8 +37,8 @@ class SimilarityTask(RowsTask):
           FlagError: the highest score is invalid.
           DataError: a row has another format; names split and row.
         """
-        given = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
-        super().__init__(SimilarityFamily(**given), train, dev, test)
+        settings = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
+        super().__init__(SimilarityFamily(**settings), train, dev, test)
 
 
 class ContrastiveTask(RowsTask):
@@ -67,5 +67,5 @@ class ContrastiveTask(RowsTask):
           FlagError: the temperature is invalid.
           DataError: a row has another format; names split and row.
         """
-        given = named(settings_of(SimilaritySettings), {"temperature": temperature})
-        super().__init__(ContrastiveFamily(**given), train, dev, test)
+        settings = named(settings_of(SimilaritySettings), {"temperature": temperature})
+        super().__init__(ContrastiveFamily(**settings), train, dev, test)

@@ -52,13 +52,13 @@ def directions(vectors: Vectors) -> Vectors:
 def cosines(vectors: Vectors) -> Floats:
     """Returns the [E] cosines of pairs."""
     first, second = np.moveaxis(directions(vectors).astype(np.float64), 1, 0)
-    found: Floats = (first * second).sum(axis=-1)
-    return found
+    values: Floats = (first * second).sum(axis=-1)
+    return values
 
 
 def listed(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[Prediction]:
-    found = cosines(vectors).tolist()
-    return [Prediction(example.guid, cosine * highest_score, cosine) for example, cosine in zip(examples, found)]
+    all_cosines = cosines(vectors).tolist()
+    return [Prediction(example.guid, cosine * highest_score, cosine) for example, cosine in zip(examples, all_cosines)]
 
 
 # Pairs with scores
@@ -71,26 +71,26 @@ def of_label(example: SentenceExample) -> float:
 
 def evaluate_scores(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> Evaluation:
     """Measures cosines against scores from 0 to 1; the loss is the squared error."""
-    found = cosines(vectors)
+    predicted = cosines(vectors)
     wanted = np.array([of_label(example) for example in examples], np.float64) / highest_score
     return Evaluation(
-        task_metrics.compute(SCORED, wanted, found),
-        float(np.mean(np.square(found - wanted))),
+        task_metrics.compute(SCORED, wanted, predicted),
+        float(np.mean(np.square(predicted - wanted))),
         len(examples),
-        collapsed=task_metrics.collapse(wanted, found, ()),
-        panels=[_by_score(wanted, found)],
-        find_intervals=functools.partial(task_metrics.confidence_intervals, SCORED, wanted, found),
+        collapsed=task_metrics.collapse(wanted, predicted, ()),
+        panels=[_by_score(wanted, predicted)],
+        find_intervals=functools.partial(task_metrics.confidence_intervals, SCORED, wanted, predicted),
     )
 
 
-def _by_score(scores: Floats, found: Floats) -> Panel:
+def _by_score(scores: Floats, predicted: Floats) -> Panel:
     bands = np.minimum((scores * _SCORE_BANDS).astype(int), _SCORE_BANDS - 1)
     rows = []
     for band in range(_SCORE_BANDS):
-        name, some = f"{band / _SCORE_BANDS:.1f} to {(band + 1) / _SCORE_BANDS:.1f}", found[bands == band]
-        if len(some):
-            error = some - scores[bands == band]
-            rows.append((name, len(some), float(some.mean()), float(some.std()), float(error.mean())))
+        name, of_band = f"{band / _SCORE_BANDS:.1f} to {(band + 1) / _SCORE_BANDS:.1f}", predicted[bands == band]
+        if len(of_band):
+            error = of_band - scores[bands == band]
+            rows.append((name, len(of_band), float(of_band.mean()), float(of_band.std()), float(error.mean())))
     columns = ("score", "pairs", "mean cosine", "deviation", "mean error")
     return Panel("Cosines by score", columns, rows, "scores from 0 to 1; the error is cosine minus score")
 
@@ -101,14 +101,14 @@ def largest_errors(vectors: Vectors, examples: Sequence[SentenceExample], highes
     errors = predicted - np.array([of_label(example) for example in examples])
     return [
         {
-            "id": examples[place].guid,
-            "text_a": examples[place].text_a,
-            "text_b": examples[place].text_b,
-            "label": of_label(examples[place]),
-            "predicted": float(predicted[place]),
-            "error": float(errors[place]),
+            "id": examples[row].guid,
+            "text_a": examples[row].text_a,
+            "text_b": examples[row].text_b,
+            "label": of_label(examples[row]),
+            "predicted": float(predicted[row]),
+            "error": float(errors[row]),
         }
-        for place in np.argsort(-np.abs(errors), kind="stable")[:_KEPT].tolist()
+        for row in np.argsort(-np.abs(errors), kind="stable")[:_KEPT].tolist()
     ]
 
 
@@ -120,9 +120,9 @@ def evaluate_ranks(vectors: Vectors, examples: Sequence[SentenceExample], *, tem
     from scipy import special  # when it is needed, see `probabilities`
 
     ranks, losses = [], []
-    for found, _, own, all_cosines in _searched(vectors):
-        ranks.append(found)
-        losses.append(special.logsumexp(all_cosines / temperature, axis=1) - own / temperature)
+    for rank, _, true_cosines, all_cosines in _searched(vectors):
+        ranks.append(rank)
+        losses.append(special.logsumexp(all_cosines / temperature, axis=1) - true_cosines / temperature)
     all_ranks = np.concatenate(ranks)
     alike = len(examples) > 1 and bool(np.ptp(directions(vectors), axis=(0, 1)).max() < _ALIKE)
     return Evaluation(
@@ -152,16 +152,16 @@ def _by_rank(ranks: Ranks) -> Panel:
 
 def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
     """Returns the pairs with the worst rank, worst first; predicted is the nearest text."""
-    ranks, nearest = map(np.concatenate, zip(*(found[:2] for found in _searched(vectors))))
-    worst = [place for place in np.argsort(-ranks, kind="stable")[:_KEPT].tolist() if ranks[place] > 1]
+    ranks, nearest = map(np.concatenate, zip(*(part[:2] for part in _searched(vectors))))
+    worst = [row for row in np.argsort(-ranks, kind="stable")[:_KEPT].tolist() if ranks[row] > 1]
     return [
         {
-            "id": examples[place].guid,
-            "text_a": examples[place].text_a,
-            "label": examples[place].text_b,
-            "predicted": examples[nearest[place]].text_b,
+            "id": examples[row].guid,
+            "text_a": examples[row].text_a,
+            "label": examples[row].text_b,
+            "predicted": examples[nearest[row]].text_b,
         }
-        for place in worst
+        for row in worst
     ]
 
 
@@ -174,5 +174,5 @@ def _searched(vectors: Vectors) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]
     first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
     for start in range(0, len(first), _AT_A_TIME):
         all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, E]
-        own = all_cosines[np.arange(len(all_cosines)), np.arange(start, start + len(all_cosines))]
-        yield 1 + np.sum(all_cosines > own[:, None], axis=1), all_cosines.argmax(axis=1), own, all_cosines
+        true_cosines = all_cosines[np.arange(len(all_cosines)), np.arange(start, start + len(all_cosines))]
+        yield 1 + np.sum(all_cosines > true_cosines[:, None], axis=1), all_cosines.argmax(axis=1), true_cosines, all_cosines

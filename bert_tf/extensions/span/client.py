@@ -66,25 +66,29 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
     """`INPUTS` of windows and their description, see `extensions.span.features.build`."""
     family, most = cast("SpanFamily", exported.family), exported.trained.max_seq_length
     size = tf.size(inputs["question"])
-    found = tokenizer.pieces(tf.concat([inputs["question"], inputs["context"]], axis=0))
-    total = lengths(found.ids)
+    tokenized = tokenizer.pieces(tf.concat([inputs["question"], inputs["context"]], axis=0))
+    total = lengths(tokenized.ids)
     asked = tf.minimum(total[:size], min(family.max_query_length, longest_question(most)))
     room, of_context = most - _SPECIAL - asked, total[size:]
     step = tf.minimum(room, family.doc_stride)
     question, number = numbered(1 - tf.minimum(room - of_context, 0) // step)
     start = number * tf.gather(step, question)
     window = Span(start, tf.minimum(tf.gather(room, question), tf.gather(of_context, question) - start))
-    kept = tf.gather(asked, question)
-    first, second = Part(found.ids, question, [Span(tf.zeros_like(kept), kept)]), Part(found.ids, size + question, [window])
+    question_lengths = tf.gather(asked, question)
+    first, second = (
+        Part(tokenized.ids, question, [Span(tf.zeros_like(question_lengths), question_lengths)]),
+        Part(tokenized.ids, size + question, [window]),
+    )
     features = lay_out(first, [second], tf.ones_like(question), exported.trained.vocabulary)
-    shift = tf.gather(tf.cast(found.ids.row_starts(), tf.int32), size + question) + window.starts
-    pieces = picked(tf.range(tf.size(found.ids.values)), Span(shift, window.lengths))  # [N, (pieces)]
+    shift = tf.gather(tf.cast(tokenized.ids.row_starts(), tf.int32), size + question) + window.starts
+    pieces = picked(tf.range(tf.size(tokenized.ids.values)), Span(shift, window.lengths))  # [N, (pieces)]
 
     def by_token(values: tf.Tensor) -> tf.Tensor:
-        rows = side_by_side([marks(0, kept + 2), pieces.with_values(values - _NONE), marks(0, tf.ones_like(kept))])
+        before, after = marks(0, question_lengths + 2), marks(0, tf.ones_like(question_lengths))
+        rows = side_by_side([before, pieces.with_values(values - _NONE), after])
         return rows + _NONE  # unset positions are 0
 
-    starts, ends = (by_token(tf.gather(column.values, pieces.values)) for column in (found.starts, found.ends))
+    starts, ends = (by_token(tf.gather(column.values, pieces.values)) for column in (tokenized.starts, tokenized.ends))
     return features, _Rows(question, starts, ends, by_token(_widest(pieces)) > 0)
 
 
@@ -116,7 +120,7 @@ def _answers(family: SpanFamily, logits: tf.Tensor, rows: _Rows, contexts: tf.Te
         null = tf.math.segment_min(tf.reduce_sum(logits[:, 0], axis=-1), rows.question)
         odds = {"null_odds": null - best.score}
         is_none |= odds["null_odds"] > family.null_score_diff_threshold
-    start, end = (tf.where(is_none, _NONE, place) for place in (best.start, end))
+    start, end = (tf.where(is_none, _NONE, position) for position in (best.start, end))
     answer = tf.where(is_none, "", text.cut(tf.maximum(start, 0), tf.maximum(end, 0)))
     return {"answer": answer, "start": start, "end": end, "score": best.score, **odds}
 
@@ -131,8 +135,8 @@ def _of_rows(family: SpanFamily, logits: tf.Tensor, rows: _Rows) -> _Best:
     may_be = may_begin[:, :, None] & may_end[:, None, :] & (pieces >= 0) & (pieces < family.max_answer_length)
     score = tf.where(may_be, start_logit[:, :, None] + end_logit[:, None, :], _NEVER)
     flat = tf.reshape(score, [-1, most * most])
-    place = tf.argmax(flat, axis=-1, output_type=tf.int32)  # [N]
-    tokens = (tf.gather(first, place // most, axis=1, batch_dims=1), tf.gather(last, place % most, axis=1, batch_dims=1))
+    best = tf.argmax(flat, axis=-1, output_type=tf.int32)  # [N]
+    tokens = (tf.gather(first, best // most, axis=1, batch_dims=1), tf.gather(last, best % most, axis=1, batch_dims=1))
     start, end = (tf.gather(column, at, axis=1, batch_dims=1) for column, at in zip((rows.starts, rows.ends), tokens))
     return _Best(tf.reduce_max(flat, axis=-1), start, end)
 

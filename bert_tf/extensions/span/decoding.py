@@ -123,15 +123,15 @@ def _nones(logits: npt.NDArray[np.float64], examples: Ints, windows: Ints) -> It
 
 def _distinct(columns: Iterator[tuple[int, int, int, float, float]], context: str, most: int) -> list[Candidate]:
     """Returns at most `most` candidates with distinct texts."""
-    found: dict[str, Candidate] = {}
+    by_text: dict[str, Candidate] = {}
     for start, end, window, start_logit, end_logit in columns:
         whole = _with_marks(context, end)
         text = context[start:whole]
-        if text not in found:
-            found[text] = Candidate(text, start, whole, window, start_logit, end_logit)
-            if len(found) == most:
+        if text not in by_text:
+            by_text[text] = Candidate(text, start, whole, window, start_logit, end_logit)
+            if len(by_text) == most:
                 break
-    return list(found.values())
+    return list(by_text.values())
 
 
 def _with_marks(context: str, end: int) -> int:

@@ -38,19 +38,19 @@ def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> tu
 
     With `may_be_none` (SQuAD 2.0), references that normalize to no words are ignored if there are others.
     """
-    found = words(predicted)
+    answer = words(predicted)
     wanted = [words(reference) for reference in references]
     if may_be_none:
         wanted = [reference for reference in wanted if reference]
-    exact, f1 = zip(*((float(found == reference), _f1(found, reference, may_be_none)) for reference in wanted or [()]))
+    exact, f1 = zip(*((float(answer == reference), _f1(answer, reference, may_be_none)) for reference in wanted or [()]))
     return max(exact), max(f1)
 
 
-def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> float:
-    if may_be_none and not (found and wanted):
-        return float(found == wanted)
-    same = sum((collections.Counter(found) & collections.Counter(wanted)).values())
-    return 2 * same / (len(found) + len(wanted)) if same else 0.0
+def _f1(predicted: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> float:
+    if may_be_none and not (predicted and wanted):
+        return float(predicted == wanted)
+    same = sum((collections.Counter(predicted) & collections.Counter(wanted)).values())
+    return 2 * same / (len(predicted) + len(wanted)) if same else 0.0
 
 
 def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> tuple[float, float]:
@@ -79,14 +79,14 @@ Bools = npt.NDArray[np.bool_]
 
 def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> Evaluation:
     """Measures answers against references; `may_be_none` allows questions without an answer."""
-    each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
+    each = _scores(examples, [prediction.label for prediction in predictions.each], may_be_none=may_be_none)
     metrics, thresholds = {F1: float(each[:, 1].mean()), EXACT: float(each[:, 0].mean())}, {}
     if may_be_none:
         metrics.update(_by_kind(examples, each))
         best = _best(examples, predictions.each)
         metrics.update({name: value for name, (value, _) in best.items()})
         thresholds = {name: threshold for name, (_, threshold) in best.items()}
-    nothing = any(example.answers for example in examples) and not any(one.label for one in predictions.each)
+    nothing = any(example.answers for example in examples) and not any(prediction.label for prediction in predictions.each)
     return Evaluation(
         metrics,
         predictions.loss,
@@ -104,9 +104,9 @@ def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_b
 
 
 def exact_matches(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> list[bool]:
-    each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
-    found: list[bool] = (each[:, 0] == 1.0).tolist()
-    return found
+    each = _scores(examples, [prediction.label for prediction in predictions.each], may_be_none=may_be_none)
+    matches: list[bool] = (each[:, 0] == 1.0).tolist()
+    return matches
 
 
 def _scores(examples: Sequence[SpanExample], answers: Sequence[str], *, may_be_none: bool) -> Floats:
@@ -119,14 +119,14 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
     answered = np.array([bool(example.answers) for example in examples])
     kinds = {"has_answer": answered, "no_answer": ~answered} if answered.any() and not answered.all() else {}
     values = {kind: each[part].mean(axis=0) for kind, part in kinds.items()}
-    return {f"{kind}_{name}": float(found[place]) for kind, found in values.items() for place, name in ((1, F1), (0, EXACT))}
+    return {f"{kind}_{name}": float(means[column]) for kind, means in values.items() for column, name in ((1, F1), (0, EXACT))}
 
 
 def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, tuple[float, float]]:
-    known = [one.null_odds for one in predictions if one.null_odds is not None]
+    known = [prediction.null_odds for prediction in predictions if prediction.null_odds is not None]
     highest = max(known, default=0.0)  # for questions without candidates, which no threshold affects
-    odds = np.array([highest if one.null_odds is None else one.null_odds for one in predictions])
-    answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
+    odds = np.array([highest if prediction.null_odds is None else prediction.null_odds for prediction in predictions])
+    answered = _scores(examples, [prediction.best for prediction in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
     return {f"best_{name}": best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in ((F1, 1), (EXACT, 0))}
 
@@ -137,8 +137,8 @@ def _intervals(examples: Sequence[SpanExample], each: Floats) -> dict[str, tuple
     numbers: dict[str, int] = {}
     names = (example.title if by_article else example.context for example in examples)
     groups = np.array([numbers.setdefault(name, len(numbers)) for name in names])
-    found = {name: intervals.of_mean(each[:, at], groups) for name, at in ((F1, 1), (EXACT, 0))}
-    return {name: ends for name, ends in found.items() if ends is not None}
+    by_metric = {name: intervals.of_mean(each[:, at], groups) for name, at in ((F1, 1), (EXACT, 0))}
+    return {name: ends for name, ends in by_metric.items() if ends is not None}
 
 
 def _panels(examples: Sequence[SpanExample], each: Floats) -> list[Panel]:

@@ -78,11 +78,11 @@ class SpanFamily(Family):
 
     def as_trained(self, record: Mapping[str, Any]) -> SpanFamily:
         """Uses the windows and rules of a trained model; the task decides whether a question may have no answer."""
-        kept = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
-        return dataclasses.replace(self, **kept)
+        recorded = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
+        return dataclasses.replace(self, **recorded)
 
-    def from_rows(self, given: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
-        return read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
+        return read_rows(rows, split, labelled=labelled, may_be_none=self.version_2_with_negative)
 
     def features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Always splits long texts into windows."""
@@ -93,8 +93,8 @@ class SpanFamily(Family):
         logits = outputs["span_logits"]
         threshold = self.null_score_diff_threshold if self.version_2_with_negative else None
         rules = Rules(self.n_best_size, self.max_answer_length)
-        found = decode(logits, features, [example.context for example in examples], rules)
-        each = [chosen(example.guid, one, threshold) for example, one in zip(examples, found)]
+        decoded = decode(logits, features, [example.context for example in examples], rules)
+        each = [chosen(example.guid, answers, threshold) for example, answers in zip(examples, decoded)]
         return Predictions(each, _loss(logits, features), int((features.targets[spans.COUNTED] > 0).sum()))
 
     def listed(self, predictions: Predictions, examples: Sequence[SpanExample]) -> Sequence[Prediction]:
@@ -163,6 +163,9 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     )
     patterns: Mapping[str, Sequence[str]] = {}
     if name in _VERSIONS:
-        of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
-        patterns = {**of, TEST: (*of[TEST], *of[DEV])}  # as published, dev is predicted if there is no test file
+        by_split = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
+        patterns = {
+            **by_split,
+            TEST: (*by_split[TEST], *by_split[DEV]),
+        }  # as published, dev is predicted if there is no test file
     return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, patterns)

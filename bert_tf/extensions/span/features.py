@@ -122,7 +122,7 @@ def _cut(questions: Sequence[Question], tokenizer: Tokenizer) -> _Texts:
     numbers: dict[str, int] = {}
     of_question = [numbers.setdefault(question.text, len(numbers)) for question in questions]
     cut = [tokenizer.pieces(text) for text in numbers]
-    lengths = np.fromiter((len(one.ids) for one in cut), np.int32, len(cut))
+    lengths = np.fromiter((len(text_pieces.ids) for text_pieces in cut), np.int32, len(cut))
     none = np.zeros(0, np.int32)
     pieces = Pieces(*(np.concatenate([none, *column]) for column in zip(*cut))) if cut else Pieces(none, none, none)
     return _Texts(pieces, starts_of(lengths), lengths, np.array(of_question, np.int64))
@@ -171,7 +171,9 @@ def _targets(
     held[rows.example[holds]] = True
     usable = np.where(answered, held, (answers == NO_ANSWER).all(axis=1))
     counted = usable[rows.example].astype(np.int32)
-    ends = {name: np.where(holds, place + first_lengths, 0).astype(np.int32) for name, place in ((START, begin), (END, end))}
+    ends = {
+        name: np.where(holds, position + first_lengths, 0).astype(np.int32) for name, position in ((START, begin), (END, end))
+    }
     return {**ends, COUNTED: counted.astype(np.float32)}, counted
 
 

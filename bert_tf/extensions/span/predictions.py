@@ -64,42 +64,45 @@ class Predictions:
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
         counted = sum(part.counted for part in parts)
         loss = sum(part.loss * part.counted for part in parts) / max(counted, 1)
-        return cls([one for part in parts for one in part.each], loss, counted)
+        return cls([prediction for part in parts for prediction in part.each], loss, counted)
 
 
-def chosen(guid: str, found: Found, threshold: float | None) -> Prediction:
+def chosen(guid: str, decoded: Found, threshold: float | None) -> Prediction:
     """Selects an answer: none if its score exceeds the best by more than `threshold` (None: always answers)."""
-    candidates = list(found.candidates)
+    candidates = list(decoded.candidates)
     odds = None
     if threshold is not None:
-        odds = found.none.score - candidates[0].score if candidates else None
-        candidates = sorted([*candidates, found.none], key=lambda one: -one.score)
-    candidates = candidates or [found.none]
-    probabilities = _softmax([one.score for one in candidates])
+        odds = decoded.none.score - candidates[0].score if candidates else None
+        candidates = sorted([*candidates, decoded.none], key=lambda candidate: -candidate.score)
+    candidates = candidates or [decoded.none]
+    probabilities = _softmax([candidate.score for candidate in candidates])
     is_none = threshold is not None and (odds is None or odds > threshold)
-    place = next((n for n, one in enumerate(candidates) if bool(one.text) != is_none), 0)
-    best = candidates[place]
+    rank = next((n for n, candidate in enumerate(candidates) if bool(candidate.text) != is_none), 0)
+    best = candidates[rank]
     listed = tuple(zip(candidates, probabilities))
-    return Prediction(guid, best.text, probabilities[place], best.start, best.end, best.window, odds, listed)
+    return Prediction(guid, best.text, probabilities[rank], best.start, best.end, best.window, odds, listed)
 
 
 def _softmax(scores: Sequence[float]) -> list[float]:
     shifted = np.exp(np.array(scores) - max(scores))
-    found: list[float] = (shifted / shifted.sum()).tolist()
-    return found
+    shares: list[float] = (shifted / shifted.sum()).tolist()
+    return shares
 
 
 def cells(examples: Sequence[SpanExample], predictions: Predictions) -> Iterator[list[Any]]:
     del examples
-    return ([one.id, one.label, *(getattr(one, name) for name in COLUMNS[2:])] for one in predictions.each)
+    return (
+        [prediction.id, prediction.label, *(getattr(prediction, name) for name in COLUMNS[2:])]
+        for prediction in predictions.each
+    )
 
 
 def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
     """Returns the published predictions.json, nbest_predictions.json and, if no answer is allowed, null_odds.json."""
     each = predictions.each
-    answers = {one.id: one.label for one in each}
-    n_best = {one.id: [_as_published(*listed) for listed in one.n_best] for one in each}
-    odds = {one.id: one.null_odds for one in each if one.null_odds is not None}
+    answers = {prediction.id: prediction.label for prediction in each}
+    n_best = {prediction.id: [_as_published(*listed) for listed in prediction.n_best] for prediction in each}
+    odds = {prediction.id: prediction.null_odds for prediction in each if prediction.null_odds is not None}
     if len(answers) < len(each):
         _LOG.warning(
             "questions with the id of an earlier one: %d; the JSON files hold the last answer", len(each) - len(answers)
@@ -108,8 +111,13 @@ def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
     return {f"{name}{suffix}.json": documents.to_json(values, indent=4) + "\n" for name, values in files}
 
 
-def _as_published(one: Candidate, probability: float) -> dict[str, Any]:
-    return {"text": one.text, "probability": probability, "start_logit": one.start_logit, "end_logit": one.end_logit}
+def _as_published(candidate: Candidate, probability: float) -> dict[str, Any]:
+    return {
+        "text": candidate.text,
+        "probability": probability,
+        "start_logit": candidate.start_logit,
+        "end_logit": candidate.end_logit,
+    }
 
 
 _KEPT = 50  # of a split
@@ -126,6 +134,13 @@ def most_confident(
 
 
 def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
+    gold: tuple[int, int] | None = None
+    predicted: tuple[int, int] | None = None
+    if example.answers and not example.is_misplaced:
+        text, start = example.answers[0]
+        gold = start, start + len(text)
+    if prediction.start is not None and prediction.end is not None:
+        predicted = prediction.start, prediction.end
     return {
         "id": example.guid,
         "text_a": example.context,
@@ -134,19 +149,8 @@ def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
         "predicted": prediction.label or "no answer",
         "confidence": prediction.probability,
         "error": None,
-        "marks": list(marks(_gold(example), _predicted(prediction))),
+        "marks": list(marks(gold, predicted)),
     }
-
-
-def _gold(example: SpanExample) -> tuple[int, int] | None:
-    if not example.answers or example.is_misplaced:
-        return None
-    text, start = example.answers[0]
-    return start, start + len(text)
-
-
-def _predicted(prediction: Prediction) -> tuple[int, int] | None:
-    return None if prediction.start is None or prediction.end is None else (prediction.start, prediction.end)
 
 
 def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> Iterator[Mark]:
@@ -155,7 +159,7 @@ def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> It
     >>> list(marks((0, 9), (4, 12)))
     [(0, 4, 'label'), (4, 9, 'both'), (9, 12, 'predicted')]
     """
-    borders = sorted({place for answer in (gold, predicted) if answer for place in answer})
+    borders = sorted({border for answer in (gold, predicted) if answer for border in answer})
     for start, end in zip(borders, borders[1:]):
         of_gold, of_predicted = (answer is not None and answer[0] <= start < answer[1] for answer in (gold, predicted))
         if of_gold or of_predicted:

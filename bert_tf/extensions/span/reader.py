@@ -63,39 +63,39 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
     values = _with_listed_answers(values) if labelled else values
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
-        there = ", ".join(map(str, values)) or "no values"
-        raise RowError(f"no {', '.join(missing)}; there are {there:.200}")
+        columns = ", ".join(map(str, values)) or "no values"
+        raise RowError(f"no {', '.join(missing)}; there are {columns:.200}")
     question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
-    found = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
+    gold = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
     title = values.get(TITLE)
     return SpanExample(
         id_of(values, guid),
         question,
         context,
-        found,
+        gold,
         "" if is_missing(title) else cells.text(title, TITLE, may_be_empty=True),
     )
 
 
 def _with_listed_answers(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns cells with the answers of `datasets`: an object of two lists."""
-    given = values.get(_ANSWERS)
-    if isinstance(given, (list, tuple)) and given and all(isinstance(one, Mapping) for one in given):  # of SQuAD
-        given = {name: [one.get(name) for one in given] for name in _LISTS}
-    if ANSWER in values or not isinstance(given, Mapping):
+    listed = values.get(_ANSWERS)
+    if isinstance(listed, (list, tuple)) and listed and all(isinstance(answer, Mapping) for answer in listed):  # of SQuAD
+        listed = {name: [answer.get(name) for answer in listed] for name in _LISTS}
+    if ANSWER in values or not isinstance(listed, Mapping):
         return values
-    absent = [name for name in _LISTS if not isinstance(given.get(name), (list, tuple))]
+    absent = [name for name in _LISTS if not isinstance(listed.get(name), (list, tuple))]
     if absent:
-        raise RowError(f"no list {absent[0]!r} in {_ANSWERS!r}: {given!r:.80}")
-    return {**values, **{column: given[name] for name, column in _LISTS.items()}}
+        raise RowError(f"no list {absent[0]!r} in {_ANSWERS!r}: {listed!r:.80}")
+    return {**values, **{column: listed[name] for name, column in _LISTS.items()}}
 
 
 def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tuple[Answer, ...]:
     """Returns the answers of a row; an unknown start (from 0) is that of the text if unique in the context."""
-    listed = [cells.text(one, ANSWER) for one in _list(texts)]
+    listed = [cells.text(text, ANSWER) for text in _list(texts)]
     if not listed and not may_be_none:
         raise RowError(_NO_ANSWER)
-    firsts = [_start(one) for one in _list(starts)] or [_once(text, context) for text in listed]
+    firsts = [_start(value) for value in _list(starts)] or [_once(text, context) for text in listed]
     if listed and len(firsts) != len(listed):
         raise RowError(f"{len(listed)} answers and {len(firsts)} values of {START!r}")
     return tuple(map(Answer, listed, firsts))
@@ -112,8 +112,8 @@ def _start(value: Any) -> int:
         if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
             raise ValueError
     except (TypeError, ValueError, OverflowError) as error:
-        said = f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}"
-        raise RowError(f"{said}; leave out the starts that are unknown, or correct them") from error
+        problem = f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}"
+        raise RowError(f"{problem}; leave out the starts that are unknown, or correct them") from error
     return int(value)
 
 
@@ -156,8 +156,8 @@ class Reader:
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
         """Yields examples in constant memory; logs misplaced training answers, does not read answers of test."""
         is_table = self.file_format is not None or Path(os.fspath(source).removesuffix(".gz")).suffix.lower() != ".json"
-        found = self._of_table(source, split, report) if is_table else self._of_articles(source, split, report)
-        return _watched(found, source) if split == TRAIN else found
+        examples = self._of_table(source, split, report) if is_table else self._of_articles(source, split, report)
+        return _watched(examples, source) if split == TRAIN else examples
 
     def _of_table(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         table = tables.open_table(source, form=self.file_format)
@@ -176,15 +176,15 @@ class Reader:
 
     def _of_articles(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         for number, article in enumerate(_articles(source), start=1):
-            place = f"article {number}"
+            location = f"article {number}"
             try:
                 title = cells.text(_member(article, "title", ""), "title", may_be_empty=True)
                 paragraphs = _items(article, "paragraphs")
             except RowError as error:
-                report(DataError(f"{place}: {error}", source))
+                report(DataError(f"{location}: {error}", source))
                 continue
             for at, paragraph in enumerate(paragraphs, start=1):
-                yield from self._of_paragraph(paragraph, title, split, _Where(source, f"{place}, paragraph {at}", report))
+                yield from self._of_paragraph(paragraph, title, split, _Where(source, f"{location}, paragraph {at}", report))
 
     def _of_paragraph(self, paragraph: Any, title: str, split: str, where: _Where) -> Iterator[SpanExample]:
         try:
@@ -215,11 +215,11 @@ class _Where:
     """Position of a reader in a file."""
 
     source: Source
-    place: str
+    location: str
     report: Report
 
     def report_at(self, more: str, error: RowError) -> None:
-        self.report(DataError(f"{self.place}{more}: {error}", self.source))
+        self.report(DataError(f"{self.location}{more}: {error}", self.source))
 
 
 def _articles(source: Source) -> Iterator[Any]:
@@ -230,17 +230,13 @@ def _articles(source: Source) -> Iterator[Any]:
             for number, article in enumerate(ijson.items(file, "data.item", use_float=True), start=1):  # noqa: B007
                 yield article
         except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
-            said = (_message(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+            argument = error.args[0] if error.args else ""  # yajl's is bytes if it quotes invalid UTF-8
+            message = argument.decode(errors="replace") if isinstance(argument, bytes) else str(error)
+            reason = (message or type(error).__name__).strip().splitlines()[0].rstrip(".")
             hint = "" if number else "; name JSON lines .jsonl"
-            raise DataError(f"not JSON: {said}; near article {number + 1}{hint}", source) from error
+            raise DataError(f"not JSON: {reason}; near article {number + 1}{hint}", source) from error
     if not number:
         raise DataError("no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl", source)
-
-
-def _message(error: Exception) -> str:
-    """Returns a parser's message; yajl's is bytes if it quotes invalid UTF-8."""
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
 
 
 def _member(parent: Any, name: str, default: Any = None) -> Any:
@@ -252,17 +248,17 @@ def _member(parent: Any, name: str, default: Any = None) -> Any:
 
 
 def _is_impossible(question: Any) -> bool:
-    given = _member(question, "is_impossible", False)
-    if not (given is None or isinstance(given, bool)):
-        raise RowError(f"'is_impossible' is neither true nor false: {given!r:.80}; write it without quotes")
-    return bool(given)
+    value = _member(question, "is_impossible", False)
+    if not (value is None or isinstance(value, bool)):
+        raise RowError(f"'is_impossible' is neither true nor false: {value!r:.80}; write it without quotes")
+    return bool(value)
 
 
 def _items(parent: Any, name: str) -> list[Any]:
-    found = _member(parent, name)
-    if not isinstance(found, list):
-        raise RowError(f"{name!r} is not a list: {found!r:.80}")
-    return found
+    items = _member(parent, name)
+    if not isinstance(items, list):
+        raise RowError(f"{name!r} is not a list: {items!r:.80}")
+    return items
 
 
 def _watched(examples: Iterable[SpanExample], source: Source) -> Iterator[SpanExample]:

@@ -103,7 +103,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
     if (folder / run_layout.RECORD).exists():
         raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
-    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
+    file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
     if settings.launch == SLURM:
         slurm_launch.refuse_unwritable(folder.absolute())
@@ -122,9 +122,9 @@ def run_all(settings: SweepSettings) -> Sweep:
 def _check(settings: SweepSettings) -> None:
     if settings.hold_out > _MOST_HELD_OUT:
         raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
-    given = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
-    if given and settings.search == GRID:
-        raise FlagError(f"{given[0]} belongs to --search=random or --search=tpe")
+    explicit = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
+    if explicit and settings.search == GRID:
+        raise FlagError(f"{explicit[0]} belongs to --search=random or --search=tpe")
     if settings.budget is not None:
         _seconds(settings.budget)
     if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
@@ -165,17 +165,17 @@ def _command(settings: SweepSettings) -> list[str]:
 
 
 def _seconds(budget: str) -> float:
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([hms])", budget, re.ASCII)
-    if not found:
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([hms])", budget, re.ASCII)
+    if not match:
         raise FlagError(f"--budget={budget}: write hours, minutes or seconds, as 2h, 30m or 90s")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     """Prints how long the grid takes; nothing is trained or written."""
     from bert_tf.extensions.sweep import plan, schedule
 
-    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
+    file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli)
     _check(settings)
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
     from bert_tf.extensions.sweep import leader, table  # the first imports TensorFlow

@@ -60,15 +60,15 @@ def _of_left_out(columns: Floats, scores: Floats) -> tuple[float, Floats]:
     parts = list(KFold(_FOLDS, shuffle=True, random_state=_SEED).split(columns))
     forests = [RandomForestRegressor(_TREES, random_state=_SEED).fit(columns[fitted], scores[fitted]) for fitted, _ in parts]
 
-    def error(given: Floats) -> float:
-        squares = [(forest.predict(given[left]) - scores[left]) ** 2 for forest, (_, left) in zip(forests, parts)]
+    def error(inputs: Floats) -> float:
+        squares = [(forest.predict(inputs[left]) - scores[left]) ** 2 for forest, (_, left) in zip(forests, parts)]
         return float(np.concatenate(squares).mean())
 
     least, rng = error(columns), np.random.default_rng(_SEED)
     lost = np.zeros(columns.shape[1])
-    for place in range(columns.shape[1]):
+    for column in range(columns.shape[1]):
         for _ in range(_SHUFFLES):
             shuffled = columns.copy()
-            shuffled[:, place] = rng.permutation(columns[:, place])
-            lost[place] += (error(shuffled) - least) / _SHUFFLES
+            shuffled[:, column] = rng.permutation(columns[:, column])
+            lost[column] += (error(shuffled) - least) / _SHUFFLES
     return least, lost

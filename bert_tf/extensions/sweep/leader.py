@@ -66,7 +66,7 @@ class _Started:
     slots: tuple[int, ...]  # their numbers
 
 
-def _together(slots: Sequence[Slot]) -> Slot:
+def _merged_slot(slots: Sequence[Slot]) -> Slot:
     """One slot of several: all their GPUs, or the threads of all."""
     gpus = list(dict.fromkeys(slot.environment[diagnosis.HIDING] for slot in slots if diagnosis.HIDING in slot.environment))
     threads = [slot.threads for slot in slots if slot.threads is not None]
@@ -116,7 +116,7 @@ class Leader:
         table.drop_damaged(self._folder)
         with _interrupted_by_sigterm():
             try:
-                self._read_results(said=False)
+                self._read_results(announce=False)
                 if self._results:
                     log.info("%d of %d runs have a result already", len(self._results), self._total)
                 while True:
@@ -135,7 +135,7 @@ class Leader:
     def _total(self) -> int:
         return self._search.total if self._search else len(self._runs)
 
-    def _read_results(self, *, said: bool = True) -> None:
+    def _read_results(self, *, announce: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
         unread = [name for name in table.finished(self._folder) if name not in self._results]
         if self._search:  # the table has runs of other leaders and of earlier commands too
@@ -143,14 +143,14 @@ class Leader:
             self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
         new = [name for name in unread if name in self._runs]
         for name in new:
-            found = table.read(self._folder, name)
-            if found is not None:
-                self._results[name] = found
+            result = table.read_result(self._folder, name)
+            if result is not None:
+                self._results[name] = result
                 self._waiting.pop(name, None)
                 if self._search:
-                    self._search.tell(found)
-        rest = self._rest() if said and new else ""
-        for name in new if said else ():
+                    self._search.tell(result)
+        rest = self._rest() if announce and new else ""
+        for name in new if announce else ():
             self._say(self._runs[name], self._results[name], rest)
         if new:
             self._keep([self._results[name] for name in self._runs if name in self._results])
@@ -159,21 +159,21 @@ class Leader:
         busy = {number for started in self._started.values() for number in started.slots}
         free = [number for number in range(len(self._slots)) if number not in busy]
         while free:
-            run = self._next() or self._asked()
+            run = self._next_planned() or self._next_from_search()
             if run is None:
                 return
-            count = self._share(run, len(free))
+            count = self._slots_for(run, len(free))
             taken, free = tuple(free[:count]), free[count:]
             del self._waiting[run.name]
-            slot = _together([self._slots[number] for number in taken])
-            given = run.config.devices
+            slot = _merged_slot([self._slots[number] for number in taken])
+            devices = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
-            threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
+            threads = {name: value for name, value in threads.items() if getattr(devices, name) is None}
             run_here = dataclasses.replace(run, config=run.config.replaced(threads))
             process = self._start_process(run_here, self._folder, slot.environment)
             self._started[run.name] = _Started(run, process, time.monotonic(), taken)
 
-    def _share(self, run: PlannedRun, free: int) -> int:
+    def _slots_for(self, run: PlannedRun, free: int) -> int:
         """Slots of the next run: threads that would idle do not change its bits, GPUs do."""
         on_cpu = self._slots[0].threads is not None
         if self._search or not (on_cpu or self._spread):
@@ -181,7 +181,7 @@ class Leader:
         others = (other for other in self._waiting.values() if other is not run and self._is_ready(other))
         return schedule.share([run, *itertools.islice(others, free)], free, replicas=not on_cpu)
 
-    def _next(self) -> PlannedRun | None:
+    def _next_planned(self) -> PlannedRun | None:
         for run in self._waiting.values():
             before = self._results.get(run.after or "")
             if before is not None and before.error:
@@ -194,16 +194,16 @@ class Leader:
         is_ours = self._not_before.get(run.name, 0.0) <= time.monotonic()
         return is_ours and (run.after is None or run.after in self._results)
 
-    def _asked(self) -> PlannedRun | None:
+    def _next_from_search(self) -> PlannedRun | None:
         """A run of the search: one that seems abandoned, else a new one."""
         if self._search is None:
             return None
         for run in self._search.unfinished():
             self._runs[run.name] = self._waiting[run.name] = run
-        found = self._next() or self._search.ask()
-        if found is not None:
-            self._runs[found.name] = self._waiting[found.name] = found
-        return found
+        next_run = self._next_planned() or self._search.ask()
+        if next_run is not None:
+            self._runs[next_run.name] = self._waiting[next_run.name] = next_run
+        return next_run
 
     def _prune(self) -> None:
         for started in self._started.values():
@@ -217,7 +217,7 @@ class Leader:
                 continue
             del self._started[started.run.name]
             run, status = started.run, started.process.exitcode
-            if status in (table.DONE, table.FAILED) and table.read(self._folder, run.name) is not None:
+            if status in (table.DONE, table.FAILED) and table.read_result(self._folder, run.name) is not None:
                 if status == table.DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue
@@ -234,11 +234,13 @@ class Leader:
         self._killed[run.name] = self._killed.get(run.name, 0) + 1
         log.warning("%s: its process ended with status %d; resuming it", run.title, status)
         if self._killed[run.name] == _ATTEMPTS:
-            said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
-            table.write(self._folder, table.failed(run, said))
+            error = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
+            table.write(self._folder, table.failed(run, error))
 
-    def _say(self, run: PlannedRun, found: table.Result, rest: str) -> None:
-        text = f"failed: {found.error}" if found.error else _outcome(found)
+    def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
+        metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
+        trained = f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
+        text = f"failed: {result.error}" if result.error else trained
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:
@@ -257,11 +259,6 @@ class Leader:
             process.terminate()
         for process in processes:
             process.join()
-
-
-def _outcome(found: table.Result) -> str:
-    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in found.metrics.items()]
-    return f"{', '.join(metrics)} in {found.seconds:.0f} s{' (collapsed)' if found.collapsed else ''}"
 
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:

@@ -84,7 +84,7 @@ class PlannedRun:
 
     @property
     def title(self) -> str:
-        return " ".join([self.task, *said(self.varying), f"seed {self.seed}"])
+        return " ".join([self.task, *assignments(self.varying), f"seed {self.seed}"])
 
 
 class _Data(NamedTuple):
@@ -98,33 +98,33 @@ class _Data(NamedTuple):
 Known = dict[str, _Data]  # by task and settings of its data
 
 
-def read(path: str | os.PathLike[str]) -> SweepFile:
+def read_sweep_file(path: str | os.PathLike[str]) -> SweepFile:
     """Reads a sweep file, YAML or JSON; DataError names what is wrong."""
     try:
-        found = documents.parse_yaml(files.read_text(Path(path)))
+        content = documents.parse_yaml(files.read_text(Path(path)))
     except OSError as error:
         raise DataError(f"cannot be read: {files.reason(error)}", str(path)) from error
     except ValueError as error:
         raise DataError(str(error), str(path)) from error
     try:
-        return _parsed(found)
+        return _parsed(content)
     except BertError as error:
         raise DataError(str(error), str(path)) from error
 
 
-def _parsed(found: Any) -> SweepFile:
-    if not isinstance(found, dict) or "tasks" not in found:
+def _parsed(content: Any) -> SweepFile:
+    if not isinstance(content, dict) or "tasks" not in content:
         raise FlagError("write the keys tasks, seeds and settings, as tasks: [MRPC, RTE]")
-    for key in found:
+    for key in content:
         if key not in _KEYS:
             raise FlagError(unknown_name("key", str(key), _KEYS))
-    tasks = found["tasks"] if isinstance(found["tasks"], list) else [found["tasks"]]
+    tasks = content["tasks"] if isinstance(content["tasks"], list) else [content["tasks"]]
     if not tasks:
         raise FlagError("tasks: an empty list; name one, as tasks: [MRPC]")
     wanted = [name for task in tasks for name in (GLUE if str(task).lower() == "glue" else (canonical_name(str(task)),))]
-    seeds = found.get("seeds", 1)
+    seeds = content.get("seeds", 1)
     text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
-    values = found.get("settings") or {}
+    values = content.get("settings") or {}
     if not isinstance(values, dict):
         raise FlagError("settings: write names and values, as learning_rate: [2e-5, 5e-5]")
     fixed, grid, ranges = {}, {}, {}
@@ -137,7 +137,7 @@ def _parsed(found: Any) -> SweepFile:
         elif isinstance(value, list):
             if not value:
                 raise FlagError(f"{name}: an empty list")
-            grid[row.name] = tuple(_value(row, one) for one in value)
+            grid[row.name] = tuple(_value(row, item) for item in value)
         else:
             fixed[row.name] = _value(row, value)
     return SweepFile(tuple(dict.fromkeys(wanted)), seed_numbers(text), fixed, grid, ranges)
@@ -187,16 +187,19 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
     if file.from_mnli and MNLI not in file.tasks:
         raise FlagError("--from_mnli: MNLI is not among the tasks")
     known: Known = {}
-    found = [
+    planned_runs = [
         planned(file, folder, task, seed, varying, environment, known=known)
         for task in tasks
         for varying in grid
         for seed in file.seeds
     ]
-    name, count = collections.Counter(run.name for run in found).most_common(1)[0]
+    name, count = collections.Counter(run.name for run in planned_runs).most_common(1)[0]
     if count > 1:
         raise FlagError(f"settings: two runs would be named {name}; values must differ in their first four digits")
-    return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
+    return [
+        *planned_runs,
+        *(_diagnostic(run, folder) for run in planned_runs if run.task == MNLI and run.config.actions.do_predict),
+    ]
 
 
 def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:
@@ -219,7 +222,7 @@ def planned(
     known: Known | None = None,
 ) -> PlannedRun:
     """A run with some settings; by default, its name lists those that vary. Adds its data to `known`, or finds it there."""
-    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
+    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *assignments(varying), f"seed{seed}"]))
     name = name or f"{task}{end}"
     after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None
     values = {"do_train": True, "do_eval": True, **file.fixed, **varying, "seed": seed}
@@ -234,7 +237,7 @@ def planned(
     return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=data.metric)
 
 
-def said(varying: Mapping[str, Any]) -> list[str]:
+def assignments(varying: Mapping[str, Any]) -> list[str]:
     """Settings as name=value; numbers have four digits."""
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
 

@@ -31,21 +31,21 @@ def points(file: SweepFile, trials: int) -> list[dict[str, Any]]:
     if not GRID.keys() & {*file.grid, *file.ranges}:
         raise FlagError(f"--with_grid: needs a list or range of {', '.join(GRID)}")
     values = {name: _contained(file, name) for name in (*file.grid, *file.ranges)}
-    found = [dict(zip(values, point)) for point in itertools.product(*values.values())]
-    if trials <= len(found):
-        raise FlagError(f"--with_grid: the grid has {len(found)} points; --trials={trials} leaves no run to the search")
-    return found
+    grid_points = [dict(zip(values, point)) for point in itertools.product(*values.values())]
+    if trials <= len(grid_points):
+        raise FlagError(f"--with_grid: the grid has {len(grid_points)} points; --trials={trials} leaves no run to the search")
+    return grid_points
 
 
 def _contained(file: SweepFile, name: str) -> list[Any]:
     wanted = GRID.get(name, (_DEFAULTS[name],))
-    found = [value for value in wanted if _contains(file, name, value)]
-    left = ", ".join(str(value) for value in wanted if value not in found)
-    if not found:
+    contained = [value for value in wanted if _contains(file, name, value)]
+    left = ", ".join(str(value) for value in wanted if value not in contained)
+    if not contained:
         raise FlagError(f"--with_grid: {name}: no published value ({left}) is in the file's list or range; add one")
     if left:
         log.info("--with_grid: %s: published values outside the file's list or range are left out: %s", name, left)
-    return found
+    return contained
 
 
 def _contains(file: SweepFile, name: str, value: Any) -> bool:
@@ -57,13 +57,15 @@ def _contains(file: SweepFile, name: str, value: Any) -> bool:
 def notes(results: Sequence[Result], folder: Path) -> Iterator[str]:
     """Yields a line for each task: the best of the grid beside the best of the search, and which is better."""
     for task in dict.fromkeys(result.task for result in results):
-        runs = sorted((one for one in results if one.task == task), key=lambda one: int(one.name.rpartition("-trial")[2]))
-        both = [[one for one in runs if _is_published(one.varying) == published] for published in (True, False)]
-        first = next((one.metric for one in runs if one.metric), "eval_")[len("eval_") :]
-        count = min(map(len, both))
-        grid, equal, search = (_best(of, first) for of in (both[0], both[1][:count], both[1]))
+        runs = sorted(
+            (result for result in results if result.task == task), key=lambda result: int(result.name.rpartition("-trial")[2])
+        )
+        sides = [[result for result in runs if _is_published(result.varying) == published] for published in (True, False)]
+        first = next((result.metric for result in runs if result.metric), "eval_")[len("eval_") :]
+        count = min(map(len, sides))
+        grid, equal, search = (_best(group, first) for group in (sides[0], sides[1][:count], sides[1]))
         if grid and search:
-            yield f"{task}: {_compared(first, grid, equal, search, [len(of) for of in both], folder)}"
+            yield f"{task}: {_compared(first, grid, equal, search, [len(group) for group in sides], folder)}"
 
 
 def _is_published(varying: Mapping[str, Any]) -> bool:
@@ -72,8 +74,8 @@ def _is_published(varying: Mapping[str, Any]) -> bool:
 
 def _best(runs: Sequence[Result], first: str) -> Result | None:
     """The best of those that were trained to the end."""
-    done = [one for one in runs if not one.error and not one.pruned and f"eval_{first}" in one.metrics]
-    return max(done, key=lambda one: one.metrics[f"eval_{first}"]) if done else None
+    done = [result for result in runs if not result.error and not result.pruned and f"eval_{first}" in result.metrics]
+    return max(done, key=lambda result: result.metrics[f"eval_{first}"]) if done else None
 
 
 def _compared(first: str, grid: Result, equal: Result | None, search: Result, counts: Sequence[int], folder: Path) -> str:
@@ -81,14 +83,16 @@ def _compared(first: str, grid: Result, equal: Result | None, search: Result, co
     best, every, same = grid.metrics[key], search.metrics[key], equal.metrics[key] if equal else -math.inf
     more = f" and {every:.4f} (best of all {counts[1]})" if counts[1] > counts[0] else ""
     searched = f"{same:.4f}" if equal else "-"
-    said = (
+    compared = (
         f"{first}: published grid {best:.4f} (best of {counts[0]}), search {searched} (best of its first {min(counts)}){more}"
     )
     if unseen in grid.metrics and unseen in search.metrics:
         ours, theirs = search.metrics[unseen], grid.metrics[unseen]
         error = _standard_error(first, ours, folder / search.name)
-        return f"{said}; held out {theirs:.4f} and {ours:.4f}, standard error {error:.4f}: {_verdict(ours - theirs > error)}"
-    return f"{said}: {_verdict(every > best)}{', with more runs only' if same <= best < every else ''}"
+        return (
+            f"{compared}; held out {theirs:.4f} and {ours:.4f}, standard error {error:.4f}: {_verdict(ours - theirs > error)}"
+        )
+    return f"{compared}: {_verdict(every > best)}{', with more runs only' if same <= best < every else ''}"
 
 
 def _verdict(is_better: bool) -> str:

@@ -53,10 +53,12 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
         is_complete = _followed(ray, _started(ray, nodes, command, folder), lambda: len(_finished(folder, names)))
     finished = _finished(folder, names)
     if not (is_complete or (names and len(finished) == len(names))):
-        said = f"{len(finished)} runs have a result, no leader has all; the same command continues; {folder / LEADERS} has logs"
-        raise LostPeerError(f"--launch=ray: {said}")
-    found = [result for result in (table.read(folder, name) for name in finished) if result]
-    return found if names else sorted(found, key=lambda result: (tasks.index(result.task), len(result.name), result.name))
+        problem = (
+            f"{len(finished)} runs have a result, no leader has all; the same command continues; {folder / LEADERS} has logs"
+        )
+        raise LostPeerError(f"--launch=ray: {problem}")
+    results = [result for result in (table.read_result(folder, name) for name in finished) if result]
+    return results if names else sorted(results, key=lambda result: (tasks.index(result.task), len(result.name), result.name))
 
 
 def _finished(folder: Path, names: Sequence[str]) -> list[str]:
@@ -95,8 +97,8 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address=address, log_to_driver=False, logging_level="error")
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         reason = re.split(r"\n|\. ", str(error))[0]
-        said = f"--launch=ray: no cluster at {address} ({reason}); ray start --head starts one, RAY_ADDRESS names another"
-        raise FlagError(said) from error
+        problem = f"--launch=ray: no cluster at {address} ({reason}); ray start --head starts one, RAY_ADDRESS names another"
+        raise FlagError(problem) from error
 
 
 def _nodes(rows: Sequence[Mapping[str, Any]]) -> list[Node]:
@@ -142,9 +144,9 @@ def _answer(ray: Any, node: Node, ref: Any, seconds: float | None = None) -> Any
 def _started(ray: Any, nodes: Sequence[Node], command: Sequence[str], folder: Path) -> dict[Any, Node]:
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     logs = atomic.make_folder(folder / LEADERS, follows=False)
-    given = list(command), os.getcwd(), environment
+    arguments = list(command), os.getcwd(), environment
     paths = [logs / f"{node.name.replace('/', '_')}-{node.id[:6]}.txt" for node in nodes]  # several nodes may be one machine
-    return {_task(ray, n, ray_node.lead, whole=True).remote(*given, str(path)): n for n, path in zip(nodes, paths)}
+    return {_task(ray, n, ray_node.lead, whole=True).remote(*arguments, str(path)): n for n, path in zip(nodes, paths)}
 
 
 def _followed(ray: Any, leaders: Mapping[Any, Node], count: Callable[[], int]) -> bool:
@@ -168,9 +170,9 @@ def _has_all_results(ray: Any, node: Node, ref: Any) -> bool:
     answer = _answer(ray, node, ref)
     if answer is None:
         return False
-    status, said = answer
-    if status and RUNS_FAILED not in said:
-        log.warning("%s: its leader ended with status %d: %s", node.name, status, said)
+    status, message = answer
+    if status and RUNS_FAILED not in message:
+        log.warning("%s: its leader ended with status %d: %s", node.name, status, message)
         return False
     return True
 

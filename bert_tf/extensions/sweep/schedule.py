@@ -28,13 +28,13 @@ def share(waiting: Sequence[PlannedRun], free: int, *, replicas: bool) -> int:
 
     The run that would end last gets twice as many, until none are left. `replicas`: slots are GPUs, which divide a batch.
     """
-    found = [1] * len(waiting)
+    slots = [1] * len(waiting)
     while True:
-        last = max(range(len(waiting)), key=lambda number: waiting[number].cost / found[number])
-        can = not replicas or waiting[last].config.train.train_batch_size % (2 * _LEAST_ROWS * found[last]) == 0
-        if sum(found) + found[last] > free or not can:
-            return found[0]
-        found[last] *= 2
+        last = max(range(len(waiting)), key=lambda number: waiting[number].cost / slots[number])
+        can = not replicas or waiting[last].config.train.train_batch_size % (2 * _LEAST_ROWS * slots[last]) == 0
+        if sum(slots) + slots[last] > free or not can:
+            return slots[0]
+        slots[last] *= 2
 
 
 def simulated(runs: Sequence[PlannedRun], slots: int, *, spread: bool) -> Iterator[Planned]:
@@ -46,11 +46,11 @@ def simulated(runs: Sequence[PlannedRun], slots: int, *, spread: bool) -> Iterat
         ready = list(itertools.islice((run for run in waiting if run.after is None or run.after in ended), slots))
         if ready and slots:
             run = ready[0]
-            own = share(ready, slots, replicas=True) if spread else 1
+            taken = share(ready, slots, replicas=True) if spread else 1
             waiting.remove(run)
-            slots -= own
-            heapq.heappush(running, (now + run.cost / own, run.name, own))
-            yield Planned(run, own, now, now + run.cost / own)
+            slots -= taken
+            heapq.heappush(running, (now + run.cost / taken, run.name, taken))
+            yield Planned(run, taken, now, now + run.cost / taken)
         else:
             now, name, freed = heapq.heappop(running)
             ended.add(name)
@@ -59,23 +59,27 @@ def simulated(runs: Sequence[PlannedRun], slots: int, *, spread: bool) -> Iterat
 
 def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_second: float | None) -> Iterator[str]:
     """Yields the table of a plan, a line for each task, and how long it takes; in trained tokens if the speed is not known."""
-    found = list(simulated(runs, slots, spread=spread))
+    timeline = list(simulated(runs, slots, spread=spread))
     rows = []
     for task in dict.fromkeys(run.task for run in runs):
-        own = [one for one in found if one.run.task == task]
-        each, ends = (_said(max(values), tokens_per_second) for values in zip(*((one.run.cost, one.end) for one in own)))
-        fewest, most = min(one.slots for one in own), max(one.slots for one in own)
-        rows.append([task, str(len(own)), each, str(most) if fewest == most else f"{fewest} to {most}", ends])
+        of_task = [planned for planned in timeline if planned.run.task == task]
+        each, ends = (
+            _cost_text(max(values), tokens_per_second)
+            for values in zip(*((planned.run.cost, planned.end) for planned in of_task))
+        )
+        fewest, most = min(planned.slots for planned in of_task), max(planned.slots for planned in of_task)
+        rows.append([task, str(len(of_task)), each, str(most) if fewest == most else f"{fewest} to {most}", ends])
     yield from text_table.table(["task", "runs", "each, on one slot", "slots", "the last ends after"], rows, left=(0,))
-    total, longest, whole = sum(run.cost for run in runs), max(run.cost for run in runs), max(one.end for one in found)
+    total, longest = sum(run.cost for run in runs), max(run.cost for run in runs)
+    whole = max(planned.end for planned in timeline)
     least = total / slots if spread else max(total / slots, longest)
-    one, all_slots, ideal = (_said(cost, tokens_per_second) for cost in (total, whole, least))
-    yield f"{len(runs)} runs: {one} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"
+    one_slot, all_slots, ideal = (_cost_text(cost, tokens_per_second) for cost in (total, whole, least))
+    yield f"{len(runs)} runs: {one_slot} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"
     if tokens_per_second is None:
         yield "the speed is not known yet: start the sweep; once its first run is done, --plan prints times"
 
 
-def _said(cost: float, tokens_per_second: float | None) -> str:
+def _cost_text(cost: float, tokens_per_second: float | None) -> str:
     if tokens_per_second is None:
         return f"{cost / 1e6:.1f} M tokens"
     return str(datetime.timedelta(seconds=round(cost / tokens_per_second)))

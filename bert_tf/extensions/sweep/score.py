@@ -23,16 +23,16 @@ def score(result: Result) -> float:
 
 def best(results: Sequence[Result]) -> Mapping[str, Result]:
     """The result of each task with the highest first metric on dev, and that of AX by the best model of MNLI."""
-    found: dict[str, Result] = {}
+    best_by_task: dict[str, Result] = {}
     for result in results:
         if result.error is None and result.worth is not None:
-            known = found.get(result.task)
+            known = best_by_task.get(result.task)
             if known is None or known.worth is None or result.worth > known.worth:
-                found[result.task] = result
+                best_by_task[result.task] = result
     for result in results:
-        if result.task == AX and MNLI in found and result.name == found[MNLI].name.replace(MNLI, AX, 1):
-            found[AX] = result
-    return found
+        if result.task == AX and MNLI in best_by_task and result.name == best_by_task[MNLI].name.replace(MNLI, AX, 1):
+            best_by_task[AX] = result
+    return best_by_task
 
 
 def line(results: Sequence[Result]) -> str | None:

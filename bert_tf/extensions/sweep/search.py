@@ -158,27 +158,27 @@ class Search:
         return plan.planned(self._file, self._folder, task, self._file.seeds[0], values, self._environment, name)
 
     def _distributions(self) -> dict[str, Any]:
-        of = self._optuna.distributions
-        choices = {name: of.CategoricalDistribution(values) for name, values in self._file.grid.items()}
+        distributions = self._optuna.distributions
+        choices = {name: distributions.CategoricalDistribution(values) for name, values in self._file.grid.items()}
         for name, row in self._file.ranges.items():
             whole = isinstance(row.low, int)
-            kind = of.IntDistribution if whole else of.FloatDistribution
+            kind = distributions.IntDistribution if whole else distributions.FloatDistribution
             choices[name] = kind(row.low, row.high, log=row.log)
         return choices
 
     def _new_sampler(self, number: int) -> Any:
         """A sampler seeded by the trial's number, so that a resumed command does not repeat the first draws."""
-        of, seed = self._optuna.samplers, self._file.seeds[0] + 1_000_003 * number
+        samplers, seed = self._optuna.samplers, self._file.seeds[0] + 1_000_003 * number
         if self._sampler == RANDOM:
-            return of.RandomSampler(seed)
-        return of.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
+            return samplers.RandomSampler(seed)
+        return samplers.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
 
 
 def pruned(run: PlannedRun, folder: Path) -> table.Result:
     """The result of a run that was stopped: its last evaluation."""
     last = evaluations.read(folder / run.name, up_to=_LARGEST_STEP)[-1]
-    found = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
-    return table.result(run, steps=evaluations.step_of(last), metrics=found, pruned=True)
+    metrics = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
+    return table.result(run, steps=evaluations.step_of(last), metrics=metrics, pruned=True)
 
 
 def _name(task: str, number: int) -> str:

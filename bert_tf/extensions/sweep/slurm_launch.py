@@ -52,25 +52,25 @@ def submit(command: Sequence[str], folder: Path, nodes: int, options: str | None
         return text.rstrip("\n")
     done = subprocess.run(["sbatch", str(path)], capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[0]
-        raise FlagError(f"--launch=slurm: {said.removeprefix('sbatch: ')}; correct --slurm, or edit {path}")
+        reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[0]
+        raise FlagError(f"--launch=slurm: {reason.removeprefix('sbatch: ')}; correct --slurm, or edit {path}")
     return done.stdout.strip()
 
 
 def refuse_unwritable(folder: Path) -> None:
     """Raises FlagError for a name that would leave its line of the script."""
     if _CONTROL.search(str(folder)):
-        said = "a name with control characters cannot stand in a script of Slurm; name another folder"
-        raise FlagError(f"--output_dir={str(folder)!a}: {said}")
+        problem = "a name with control characters cannot stand in a script of Slurm; name another folder"
+        raise FlagError(f"--output_dir={str(folder)!a}: {problem}")
 
 
 def script(command: Sequence[str], folder: Path, nodes: int, options: str | None) -> str:
     refuse_unwritable(folder)
-    place = str(folder).replace("%", "%%")
+    escaped = str(folder).replace("%", "%%")
     return _TEMPLATE.format(
         path=shlex.quote(str(folder / SCRIPT)),
         nodes=nodes,
-        log=shlex.quote(f"{place}/slurm-%A_%a.txt"),
+        log=shlex.quote(f"{escaped}/slurm-%A_%a.txt"),
         options=f"#SBATCH {_checked(options)}\n" if options else "",
         cwd=shlex.quote(os.getcwd()),
         command=shlex.join([sys.executable, *command]),

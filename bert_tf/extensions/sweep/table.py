@@ -93,8 +93,8 @@ def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error
     if names:
-        said = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
-        raise OutputError(f"{folder}: holds runs with other settings ({said}); name another --output_dir")
+        changes = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
+        raise OutputError(f"{folder}: holds runs with other settings ({changes}); name another --output_dir")
 
 
 def write(folder: Path, result: Result) -> None:
@@ -102,7 +102,7 @@ def write(folder: Path, result: Result) -> None:
     atomic.write_text(path, documents.to_json(dataclasses.asdict(result), indent=1) + "\n")
 
 
-def read(folder: Path, name: str) -> Result | None:
+def read_result(folder: Path, name: str) -> Result | None:
     """Returns the result of a run; None while there is none, also if its file is damaged or another run's."""
     content = read_object(folder / RESULTS / f"{name}{_ENDING}")
     if content is None or content.keys() != _OF_RESULT.keys() or content["name"] != name:
@@ -113,7 +113,7 @@ def read(folder: Path, name: str) -> Result | None:
 def drop_damaged(folder: Path) -> None:
     """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
     for name in finished(folder):
-        if read(folder, name) is None:
+        if read_result(folder, name) is None:
             path = folder / RESULTS / f"{name}{_ENDING}"
             log.warning("%s: damaged; its run is taken up again", path)
             path.unlink(missing_ok=True)
@@ -127,22 +127,26 @@ def finished(folder: Path) -> list[str]:
 
 
 def is_done(folder: Path, name: str) -> bool:
-    found = read(folder, name)
-    return found is not None and found.error is None
+    earlier = read_result(folder, name)
+    return earlier is not None and earlier.error is None
 
 
 def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
     """Deletes results, or only those of failed runs: a new command trains or tries these again."""
     for run in runs:
-        found = read(folder, run.name) if failures else None
-        if not failures or (found is not None and found.error is not None):
+        earlier = read_result(folder, run.name) if failures else None
+        if not failures or (earlier is not None and earlier.error is not None):
             (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
 
 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
     """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
-    found = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
-    return sum(cost for cost, _ in found) / sum(seconds for _, seconds in found) if found else None
+    measured = [
+        (run.cost, known.seconds)
+        for run in runs
+        if (known := read_result(folder, run.name)) and not known.error and known.seconds > 0
+    ]
+    return sum(cost for cost, _ in measured) / sum(seconds for _, seconds in measured) if measured else None
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> Path:
@@ -167,13 +171,13 @@ def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
         groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
     tasks = list(dict.fromkeys(task for task, _ in groups))
     rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
-    rows.sort(key=lambda one: (tasks.index(one.task), -one.rank))
+    rows.sort(key=lambda row: (tasks.index(row.task), -row.rank))
     shown = (
-        [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)]
+        [name for name in rows[0].cells if name not in _OPTIONAL or any(row.cells[name] != _NONE for row in rows)]
         if rows
         else []
     )
-    yield from text_table.table(shown, [[one.cells[name] for name in shown] for one in rows], left=(0, 1, 2))
+    yield from text_table.table(shown, [[row.cells[name] for name in shown] for row in rows], left=(0, 1, 2))
 
 
 class _Combination:
@@ -188,7 +192,7 @@ class _Combination:
         self.task, self.rank = task, statistics.fmean(scores) if scores else -math.inf
         self.cells = {
             "task": task,
-            "settings": " ".join(plan.said(settings)),
+            "settings": " ".join(plan.assignments(settings)),
             "metric": first,
             "mean": _mean(scores),
             "95 %": _interval([_ends(folder / run.name, first, score) for run, score in zip(done, scores)]),
@@ -207,7 +211,7 @@ def _mean(values: Sequence[float]) -> str:
 
 def _interval(ends: Sequence[tuple[float, float] | None]) -> str:
     """Means of the ends, as all runs have the same examples; none if a run has none."""
-    known = [of for of in ends if of is not None]
+    known = [interval for interval in ends if interval is not None]
     if not known or len(known) < len(ends):
         return _NONE
     return " to ".join(f"{statistics.fmean(side):.3f}" for side in zip(*known))

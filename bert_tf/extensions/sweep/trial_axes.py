@@ -35,22 +35,22 @@ def axis(name: str, values: Sequence[Any], *, few: int = _FEW) -> Axis:
     low, high = float(min(values)), float(max(values))
     is_log = low > 0 and high / low >= _LOG_FROM and _is_more_even_by_log(values, low, high)
     ticks = log_ticks(low, high) if is_log else linear_ticks(low, high)
-    places, at_ticks = (_places(of, low, high, is_log=is_log) for of in (values, ticks))
-    return Axis(wrapped(name), places, [(place, label(tick)) for place, tick in zip(at_ticks, ticks)])
+    places, at_ticks = (_places(numbers, low, high, is_log=is_log) for numbers in (values, ticks))
+    return Axis(wrapped(name), places, [(position, label(tick)) for position, tick in zip(at_ticks, ticks)])
 
 
 def _of_choices(name: str, values: Sequence[Any], *, numeric: bool) -> Axis:
     distinct = sorted(set(values)) if numeric else sorted({text(value) for value in values})
-    place = {value: number / max(len(distinct) - 1, 1) for number, value in enumerate(distinct)}
+    position = {value: number / max(len(distinct) - 1, 1) for number, value in enumerate(distinct)}
     every = -(-len(distinct) // (2 * _MOST_TICKS))
-    ticks = [(place[value], label(value) if numeric else value) for value in distinct[::every]]
-    return Axis(wrapped(name), [place[value if numeric else text(value)] for value in values], ticks)
+    ticks = [(position[value], label(value) if numeric else value) for value in distinct[::every]]
+    return Axis(wrapped(name), [position[value if numeric else text(value)] for value in values], ticks)
 
 
 def _places(values: Sequence[float], low: float, high: float, *, is_log: bool) -> list[float]:
     scaled, ends = np.asarray(values, np.float64), np.array([low, high])
     scaled, ends = (np.log(scaled), np.log(ends)) if is_log else (scaled, ends)
-    return [round(float(place), 4) for place in (scaled - ends[0]) / (ends[1] - ends[0])]
+    return [round(float(position), 4) for position in (scaled - ends[0]) / (ends[1] - ends[0])]
 
 
 def _is_more_even_by_log(values: Sequence[float], low: float, high: float) -> bool:
@@ -62,7 +62,7 @@ def _is_more_even_by_log(values: Sequence[float], low: float, high: float) -> bo
 def log_ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten; only powers if these are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    fine, coarse = ([float(f"{m}e{power}") for power in powers for m in of] for of in ((1, 2, 5), (1,)))
+    fine, coarse = ([float(f"{m}e{power}") for power in powers for m in multiples] for multiples in ((1, 2, 5), (1,)))
     fine, coarse = ([tick for tick in ticks if low <= tick <= high] for ticks in (fine, coarse))
     return fine if len(fine) <= _MOST_TICKS else coarse[:: -(-len(coarse) // _MOST_TICKS)]
 
@@ -76,8 +76,8 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def label(value: float) -> str:
-    said = f"{value:.2e}" if 0 < abs(value) < _SMALL else f"{value:.3g}"
-    return _EXPONENT.sub(r"e\1", said).replace("e+", "e")
+    digits = f"{value:.2e}" if 0 < abs(value) < _SMALL else f"{value:.3g}"
+    return _EXPONENT.sub(r"e\1", digits).replace("e+", "e")
 
 
 def wrapped(name: str) -> list[str]:

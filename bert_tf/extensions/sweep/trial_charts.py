@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.extensions.sweep.importance import importance
 from bert_tf.extensions.sweep.trial_axes import Axis, axis
-from bert_tf.extensions.sweep.trials import DONE, FAILED, PRUNED, Combination, Trials, read, text
+from bert_tf.extensions.sweep.trials import DONE, FAILED, PRUNED, Combination, Trials, read_trials, text
 from bert_tf.report import wording
 from bert_tf.report.charts import SIZE, Spec, following, sheet, short, told
 from bert_tf.report.outcome import Scale
@@ -46,7 +46,7 @@ def sections(folder: Path, *, named: bool) -> list[dict[str, Any]]:
             "charts": charts,
             "importance": importance(trials) if _several(trials) else None,
         }
-        for trials in read(folder)
+        for trials in read_trials(folder)
         if len(trials.every) > 1
         for charts in (_charts(trials),)
     ]
@@ -55,14 +55,14 @@ def sections(folder: Path, *, named: bool) -> list[dict[str, Any]]:
 def ranking(trials: Trials) -> dict[str, Any]:
     """The table of settings, best first: names, rows of (texts of the settings, combination), and the scale of scores."""
     rows, names = trials.ranked, trials.varied
-    scores = [score for one in rows for score in one.scores]
+    scores = [score for row in rows for score in row.scores]
     margin = 0.05 * (max(scores) - min(scores)) or 0.01 if scores else 0.0
     return {
         "metric": metric(trials.metric),
         "names": names,
-        "rows": [([text(one.varying.get(name, "")) for name in names], one) for one in rows[:_MOST_RANKED]],
+        "rows": [([text(row.varying.get(name, "")) for name in names], row) for row in rows[:_MOST_RANKED]],
         "left_out": len(rows[_MOST_RANKED:]),
-        "has_held_out": any(one.held_out for one in rows),
+        "has_held_out": any(row.held_out for row in rows),
         "scale": Scale(min(scores) - margin, max(scores) + margin) if scores else None,
     }
 
@@ -76,21 +76,21 @@ def note(trials: Trials) -> str:
         return text_
     chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items())
     held_out = f", held out {statistics.fmean(best.held_out):.4f}" if best.held_out else ""
-    of = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
-    return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({of}{f': {chosen}' if chosen else ''})."
+    basis = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
+    return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({basis}{f': {chosen}' if chosen else ''})."
 
 
 def _charts(trials: Trials) -> list[Chart]:
     title = metric(trials.metric)
-    found: list[Chart] = []
+    charts: list[Chart] = []
     if trials.drawn and any(trials.score(trial) is not None for trial in trials.every):
-        found.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
+        charts.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
     if _several(trials):
         left_out = _LEFT_OUT if any(trial.state != DONE for trial in trials.every) else ""
         most = f" The best {_MOST_LINES}." if len(trials.done) > _MOST_LINES else ""
         caption = f"A line is a run; orange is the best fifth; the fainter, the worse.{left_out}{most}"
-        found.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
-    return found
+        charts.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
+    return charts
 
 
 def _several(trials: Trials) -> bool:
@@ -116,12 +116,8 @@ def history(trials: Trials) -> Spec:
     base["encoding"]["x"]["axis"] = {"tickMinStep": 1}
     point = {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"y": y}}
     pointed = {**point, "transform": [{"filter": "datum.y !== null"}]}
-    return {**base, "data": {"values": rows}, "layer": [*_states(rows, y), following(pointed, [_NAME, *_scored(trials)])]}
-
-
-def _scored(trials: Trials) -> list[Spec]:
-    state = {**_NAME, "field": "state", "title": "state"}
-    return [told("y", metric(trials.metric), ".4f"), state]
+    tooltips = [_NAME, told("y", metric(trials.metric), ".4f"), {**_NAME, "field": "state", "title": "state"}]
+    return {**base, "data": {"values": rows}, "layer": [*_states(rows, y), following(pointed, tooltips)]}
 
 
 def _states(rows: Sequence[Mapping[str, Any]], y: Spec) -> list[Spec]:
@@ -159,11 +155,11 @@ def parallel(trials: Trials) -> Spec:
             "name": trial.name,
             "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores get the best's level
             "x": list(range(len(axes))),
-            "y": [of.places[place] for of in axes],
+            "y": [each_axis.places[rank] for each_axis in axes],
             "score": short([score])[0],
             **{f"setting_{number}": text(trial.varying[name]) for number, name in enumerate(trials.settings)},
         }
-        for place, (trial, score) in enumerate(done)
+        for rank, (trial, score) in enumerate(done)
     ]
     settings = [{**_NAME, "field": f"setting_{number}", "title": name} for number, name in enumerate(trials.settings)]
     lines = [_NAME, *settings, told("score", metric(trials.metric), ".4f")]
@@ -171,7 +167,7 @@ def parallel(trials: Trials) -> Spec:
 
 
 def _over_axes(axes: Sequence[Axis], rows: Sequence[Spec], lines: Sequence[Spec]) -> Spec:
-    height = max(len(of.title) for of in axes)
+    height = max(len(each_axis.title) for each_axis in axes)
     top = 1 + _TITLE + _LINE * height
     bare = {"axis": None, "type": "quantitative"}
     x = {"field": "x", **bare, "scale": {"domain": [-0.55, len(axes) - 0.5], "nice": False}}
@@ -201,21 +197,21 @@ def _over_axes(axes: Sequence[Axis], rows: Sequence[Spec], lines: Sequence[Spec]
 
 
 def _axes(axes: Sequence[Axis], y: Spec, top: float, height: int) -> list[Spec]:
-    ends = [{"x": place, "y": 0, "y2": 1} for place in range(len(axes))]
-    ticks = [{"x": place, "y": at, "text": said} for place, of in enumerate(axes) for at, said in of.ticks]
+    ends = [{"x": number, "y": 0, "y2": 1} for number in range(len(axes))]
+    ticks = [{"x": number, "y": at, "text": label} for number, each_axis in enumerate(axes) for at, label in each_axis.ticks]
     # Padded above, so that all titles end just above their axes.
     titles = [
-        {"x": place, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(of.title)) + of.title}
-        for place, of in enumerate(axes)
+        {"x": number, "y": top, "text": ["\N{NO-BREAK SPACE}"] * (height - len(each_axis.title)) + each_axis.title}
+        for number, each_axis in enumerate(axes)
     ]
-    said = {"y": y, "text": {"field": "text"}}
+    encoding = {"y": y, "text": {"field": "text"}}
     tick = {"type": "text", "align": "right", "dx": -6, "fontSize": 12}
     title = {"type": "text", "baseline": "top", "fontSize": 12, "fontWeight": "bold", "lineHeight": 15, "color": "var(--ink)"}
     rule = {"type": "rule", "color": "var(--soft)"}
     halo = {"stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round", "color": "var(--paper)"}
     return [
         {"data": {"values": ends}, "mark": rule, "encoding": {"y": y, "y2": {"field": "y2"}}},
-        {"data": {"values": ticks}, "mark": {**tick, **halo}, "encoding": said},
-        {"data": {"values": ticks}, "mark": {**tick, "color": "var(--ink)"}, "encoding": said},
-        {"data": {"values": titles}, "mark": title, "encoding": said},
+        {"data": {"values": ticks}, "mark": {**tick, **halo}, "encoding": encoding},
+        {"data": {"values": ticks}, "mark": {**tick, "color": "var(--ink)"}, "encoding": encoding},
+        {"data": {"values": titles}, "mark": title, "encoding": encoding},
     ]

@@ -74,8 +74,8 @@ class Trials:
     every: Sequence[Trial]
 
     def score(self, trial: Trial) -> float | None:
-        found = trial.metrics.get(f"{_EVALUATED}{self.metric}")
-        return float(found) if trial.state != FAILED and is_number(found) else None
+        value = trial.metrics.get(f"{_EVALUATED}{self.metric}")
+        return float(value) if trial.state != FAILED and is_number(value) else None
 
     @property
     def drawn(self) -> bool:
@@ -95,8 +95,8 @@ class Trials:
         for trial in self.every:
             same.setdefault(documents.to_json(dict(trial.varying), sort_keys=True), []).append(trial)
         scores = {trial.name: score for trial, score in self.done}
-        found = (self._combination(runs, scores) for runs in same.values())
-        return sorted(found, key=lambda one: math.inf if one.mean is None else -one.mean)
+        combinations = (self._combination(runs, scores) for runs in same.values())
+        return sorted(combinations, key=lambda combination: math.inf if combination.mean is None else -combination.mean)
 
     def _combination(self, runs: Sequence[Trial], scores: Mapping[str, float]) -> Combination:
         unseen = [run.metrics.get(f"{HELD_OUT}{self.metric}") for run in runs if run.name in scores]
@@ -113,9 +113,9 @@ class Trials:
     @functools.cached_property
     def settings(self) -> list[str]:
         """Names of those that differ between the runs that are done."""
-        found = [trial.varying for trial, _ in self.done]
-        names = [name for name in (found[0] if found else ()) if all(name in values for values in found)]
-        return [name for name in names if len({repr(values[name]) for values in found}) > 1]
+        varying = [trial.varying for trial, _ in self.done]
+        names = [name for name in (varying[0] if varying else ()) if all(name in values for values in varying)]
+        return [name for name in names if len({repr(values[name]) for values in varying}) > 1]
 
 
 def folders(runs: Sequence[Run]) -> list[Path]:
@@ -123,11 +123,11 @@ def folders(runs: Sequence[Run]) -> list[Path]:
     return [path for path in dict.fromkeys(run.series for run in runs) if path is not None and (path / TABLE).is_file()]
 
 
-def read(folder: Path) -> list[Trials]:
+def read_trials(folder: Path) -> list[Trials]:
     """Runs by task; damaged files are skipped."""
-    found = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
-    found.sort(key=lambda one: (one.task, one.number or 0, one.name))
-    return [_of_task(task, list(every)) for task, every in itertools.groupby(found, key=lambda one: one.task)]
+    trials = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
+    trials.sort(key=lambda trial: (trial.task, trial.number or 0, trial.name))
+    return [_of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
 
 
 def _trial(path: Path) -> Trial | None:
@@ -139,9 +139,9 @@ def _trial(path: Path) -> Trial | None:
     number = _DRAWN.search(name)
     varying, metrics = mapping(content, "varying"), mapping(content, "metrics")
     metric = content.get("metric")
-    place = int(number[1]) if number else None
+    drawn = int(number[1]) if number else None
     metric = metric if isinstance(metric, str) else ""
-    return Trial(name, task, place, varying, metrics, state, metric, bool(content.get("collapsed")))
+    return Trial(name, task, drawn, varying, metrics, state, metric, bool(content.get("collapsed")))
 
 
 def _of_task(task: str, every: Sequence[Trial]) -> Trials:

@@ -56,8 +56,8 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return FAILED
     except Exception as error:
         traceback.print_exc()
-        said = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
-        table.write(folder, table.failed(run, said))
+        problem = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
+        table.write(folder, table.failed(run, problem))
         return FAILED
     if done.stopped_by is not None:
         return STOPPED

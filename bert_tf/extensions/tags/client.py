@@ -57,10 +57,10 @@ def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature
     none = tf.zeros_like(windows.text)
     features = lay_out(Part(flat, none, [span]), [], none, trained.vocabulary)
     logits = _of_words(graph.compute(trained, features).logits["logits"], windows, cut, usual(exported.family.labels))
-    return {DEFAULT: Signature(inputs, _said(exported.family.labels, logits, words, counts))}
+    return {DEFAULT: Signature(inputs, _outputs_by_text(exported.family.labels, logits, words, counts))}
 
 
-def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
+def _outputs_by_text(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
     """[B, (words)] outputs per word, padded, from `logits` [W, L] and `counts` [B] of words."""
 
     def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
@@ -123,6 +123,6 @@ def _of_words(logits: tf.Tensor, windows: _Windows, cut: _Cut, usual_tag: int) -
     best = tf.math.unsorted_segment_min(tf.where(around < most, tf.int32.max, number), word, total)  # [W] of K, the first
     token = 1 + tf.gather(at, best) - tf.gather(pieces, tf.gather(begin, best))
     is_read = tf.gather(after, best) > tf.gather(at, best)
-    found = tf.gather_nd(logits, tf.stack([tf.gather(row, best), tf.where(is_read, token, 0)], axis=1))
+    read_logits = tf.gather_nd(logits, tf.stack([tf.gather(row, best), tf.where(is_read, token, 0)], axis=1))
     unread = SURE * tf.one_hot(usual_tag, tf.shape(logits)[2], dtype=tf.float32)
-    return tf.where(is_read[:, None], found, unread)
+    return tf.where(is_read[:, None], read_logits, unread)

@@ -93,8 +93,8 @@ class ColumnFile:
     def _refuse_counted(self, sentence: Sentence, path: str) -> None:
         """Raises DataError if the words are their numbers, as in the first column of CoNLL-U and GermEval."""
         if list(sentence.example.words) == [str(number) for number in range(1, len(sentence.example.words) + 1)]:
-            said = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
-            raise DataError(said, path, sentence.line)
+            problem = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
+            raise DataError(problem, path, sentence.line)
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         path, now = text_lines.path_of(source), _Open()
@@ -121,7 +121,7 @@ class ColumnFile:
                 now.problem = DataError(problem, path, line.number)
                 continue
             now.lines.append(line)
-            now.cells.append(tuple(row[_place(column)] for column in self._columns))
+            now.cells.append(tuple(row[_index(column)] for column in self._columns))
         yield from self._ended(now, split, report, ())
         if now.before and not now.lines and self.tag_column is None:  # the last lines of the file belong to no sentence
             yield Sentence(TagExample(f"{split}-end", (), before=tuple(now.before)), (), 0)
@@ -137,9 +137,9 @@ class ColumnFile:
         for name, column in zip(("words", "tags"), self._columns):
             if not -width <= column < width + 1:
                 return f"no column {column} for the {name}, there are {width}; name it with --{name[:-1]}_column"
-            if not row[_place(column)].strip(_NO_WORD):
+            if not row[_index(column)].strip(_NO_WORD):
                 return f"column {column}, of the {name}, is empty"
-        if len({_place(column) % width for column in self._columns}) < len(self._columns):
+        if len({_index(column) % width for column in self._columns}) < len(self._columns):
             return f"one column for words and tags, {self.word_column} of {width}; name them with --word_column, --tag_column"
         return None
 
@@ -151,8 +151,8 @@ class ColumnFile:
             of_words, *tags = zip(*now.cells)
             example = TagExample(f"{split}-{first}", of_words)
             if self.tag_column is None:
-                kept = tuple(line.text for line in now.lines)
-                example = dataclasses.replace(example, lines=kept, before=tuple(now.before), after=after)
+                texts = tuple(line.text for line in now.lines)
+                example = dataclasses.replace(example, lines=texts, before=tuple(now.before), after=after)
             yield Sentence(example, tags[0] if tags else (), first, tuple(line.number for line in now.lines))
 
 
@@ -179,7 +179,7 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if divider(line) == "\t" else _BLANKS.split(line.strip(" "))
 
 
-def _place(column: int) -> int:
+def _index(column: int) -> int:
     return column - 1 if column > 0 else column
 
 
@@ -198,7 +198,7 @@ class TagReader:
     settings: TagSettings
     form: str | None  # JSONL or PARQUET; None: by file name, default column file
 
-    def read(
+    def read_examples(
         self, source: text_lines.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
     ) -> Iterator[TagExample]:
         """Yields sentences, without tags for test; one with an unusable row is reported and skipped."""
@@ -317,21 +317,21 @@ def _listed(value: Any, key: str) -> list[Any]:
 
 
 def _words(value: Any, key: str = WORDS[0]) -> tuple[str, ...]:
-    found = tuple(cells.text(one, key, may_be_empty=True) for one in _listed(value, key))
-    if not all(word.strip(_NO_WORD) for word in found):
+    checked = tuple(cells.text(word, key, may_be_empty=True) for word in _listed(value, key))
+    if not all(word.strip(_NO_WORD) for word in checked):
         raise RowError(f"a word in {key!r} is empty")
-    return found
+    return checked
 
 
 def _words_and_tags(
     words: Any, tags: Any, keys: Sequence[str] = (WORDS[0], TAGS[0])
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    found, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
-    if not found:
+    checked_words, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
+    if not checked_words:
         raise RowError(f"no words in {keys[0]!r}")
-    if len(found) != len(named):
-        raise RowError(f"{len(found)} words and {len(named)} tags")
-    return found, named
+    if len(checked_words) != len(named):
+        raise RowError(f"{len(checked_words)} words and {len(named)} tags")
+    return checked_words, named
 
 
 def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
@@ -362,8 +362,8 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     """Returns the tags of labelled rows, see `schemes.labels_of_counts`; raises `DataError` for too few."""
     counts = collections.Counter(tag for row in each(rows, split, lambda row, _: _tagged(row)) for tag in row[1])
     if len(counts) < 2:
-        there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-        raise DataError(f"{there}; at least two tags are required: give labels=(...) or other rows", split)
+        present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+        raise DataError(f"{present}; at least two tags are required: give labels=(...) or other rows", split)
     problem = spelling.problem_of(counts)
     if problem:
         raise DataError(f"{problem}; if they are plain tags, list all with labels=(...)", split)

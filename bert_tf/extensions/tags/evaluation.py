@@ -65,7 +65,7 @@ class _Measured:
         return self.predictions.lengths
 
     @functools.cached_property
-    def found(self) -> Ints:
+    def predicted(self) -> Ints:
         """[W] predicted tags."""
         return self.decoded(constrained=self.constrained)
 
@@ -92,7 +92,7 @@ class _Measured:
     @functools.cached_property
     def accuracy(self) -> Ints:
         """[E, 2] correct words, and words."""
-        return np.stack([self.by_sentence(self.right == self.found), self.lengths], axis=1)
+        return np.stack([self.by_sentence(self.right == self.predicted), self.lengths], axis=1)
 
     def evaluation(
         self, sums: intervals.Sums, scores: Sequence[ClassScores], panels: Sequence[Panel], problem: str | None, **more: Any
@@ -110,8 +110,8 @@ class _Measured:
         )
 
 
-def _shares(of: Floats, all_: Floats) -> Floats:
-    return np.divide(of, all_, out=np.zeros_like(of), where=all_ > 0)
+def _shares(parts: Floats, wholes: Floats) -> Floats:
+    return np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes > 0)
 
 
 def _first_of_second(sums: Floats) -> Floats:
@@ -125,47 +125,47 @@ def _f1(sums: Floats) -> Floats:
 
 def _macro_f1(sums: Floats) -> Floats:
     """From [R, 3 L], over the tags that are true or predicted."""
-    right, there, predicted = sums.reshape(len(sums), 3, -1).transpose(1, 0, 2)
-    counted = (there + predicted > 0).sum(axis=1)
-    return _shares(_shares(2 * right, there + predicted).sum(axis=1), counted.astype(float))
+    right, labelled, predicted = sums.reshape(len(sums), 3, -1).transpose(1, 0, 2)
+    counted = (labelled + predicted > 0).sum(axis=1)
+    return _shares(_shares(2 * right, labelled + predicted).sum(axis=1), counted.astype(float))
 
 
 def _of_entities(measured: _Measured) -> Evaluation:
-    lengths, tags = measured.lengths, measured.names(measured.found)
-    there, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
-    whole = _entity_sums(there, predicted, lengths)  # [E, 3]
+    lengths, tags = measured.lengths, measured.names(measured.predicted)
+    labelled, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
+    whole = _entity_sums(labelled, predicted, lengths)  # [E, 3]
     sums: intervals.Sums = {
         "entity_f1": (_f1, whole),
         "entity_precision": (_first_of_second, whole[:, [0, 2]]),
         "entity_recall": (_first_of_second, whole[:, [0, 1]]),
-        "entity_f1_strict": (_f1, _entity_sums(there, _begun(predicted, tags), lengths)),
+        "entity_f1_strict": (_f1, _entity_sums(labelled, _begun(predicted, tags), lengths)),
         "token_accuracy": (_first_of_second, measured.accuracy),
     }
-    wrong = list(_errors(there, predicted, len(tags)))
-    decoders = _decoders(measured, there)
+    wrong = list(_errors(labelled, predicted, len(tags)))
+    decoders = _decoders(measured, labelled)
     return measured.evaluation(
         sums,
-        _by_type(there, predicted),
-        (_by_kind(wrong, len(there), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
-        "no entity is predicted" if there and not predicted else None,
+        _by_type(labelled, predicted),
+        (_by_kind(wrong, len(labelled), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
+        "no entity is predicted" if labelled and not predicted else None,
         decoding=decoders,
         errors={kind: sum(error[0] == kind for error in wrong) for kind in KINDS},
     )
 
 
 def _of_plain_tags(measured: _Measured) -> Evaluation:
-    right, found, size = measured.right, measured.found, len(measured.labels)
-    hits = np.where(right == found, right, -1)
-    columns = [measured.by_sentence(of == tag) for of in (hits, right, found) for tag in range(size)]
+    right, predicted, size = measured.right, measured.predicted, len(measured.labels)
+    hits = np.where(right == predicted, right, -1)
+    columns = [measured.by_sentence(numbers == tag) for numbers in (hits, right, predicted) for tag in range(size)]
     sums: intervals.Sums = {
         "token_accuracy": (_first_of_second, measured.accuracy),
         "macro_f1": (_macro_f1, np.stack(columns, axis=1)),
     }
     majority = int(np.bincount(right, minlength=size).max(initial=0))
-    hit = int(np.sum(right == found))
+    hit = int(np.sum(right == predicted))
     return measured.evaluation(
         sums,
-        [row for row in per_class(right, found, measured.labels) if row.support],
+        [row for row in per_class(right, predicted, measured.labels) if row.support],
         (_confusions(measured), _by_length(measured.lengths, "words", measured.accuracy)),
         f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if hit <= majority else None,
     )
@@ -182,12 +182,12 @@ def entities(tags: Sequence[str], lengths: Ints) -> list[Entity]:
     return [(kind, int(word_of[first]), int(word_of[end - 1]) + 1) for kind, first, end in schemes.entities_of(divided)]
 
 
-def _begun(found: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
+def _begun(candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
     """Returns the entities that begin with B: others do not count in seqeval's strict mode."""
-    return [one for one in found if tags[one[1]][0] == "B"]
+    return [entity for entity in candidates if tags[entity[1]][0] == "B"]
 
 
-def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
+def _errors(labelled: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
     """Yields each true entity that is not found, then the predicted ones that overlap with none.
 
     If several predictions overlap with an entity, one of its type counts, else the first.
@@ -196,57 +196,57 @@ def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) ->
     for number, (_, first, end) in enumerate(predicted):
         of_word[first:end] = number
     is_there = np.zeros(words, np.bool_)
-    right = set(there) & set(predicted)
-    for label in there:
+    right = set(labelled) & set(predicted)
+    for label in labelled:
         _, first, end = label
         is_there[first:end] = True
         if label not in right:
             yield _error(label, [predicted[number] for number in np.unique(of_word[first:end]) if number != _NONE])
-    for one in predicted:
-        if not is_there[one[1] : one[2]].any():
-            yield INVENTED, None, one
+    for entity in predicted:
+        if not is_there[entity[1] : entity[2]].any():
+            yield INVENTED, None, entity
 
 
 def _error(label: Entity, near: Sequence[Entity]) -> Error:
     if not near:
         return MISSED, label, None
-    same_type = [one for one in near if one[0] == label[0]]
+    same_type = [entity for entity in near if entity[0] == label[0]]
     if same_type:
         return WRONG_BORDER, label, same_type[0]
     return WRONG_TYPE if near[0][1:] == label[1:] else WRONG_BOTH, label, near[0]
 
 
-def _entity_sums(there: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
+def _entity_sums(labelled: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
     """Returns [E, 3] entities found, true and predicted, that begin in each sentence."""
 
-    def counts(found: Sequence[Entity]) -> Ints:
-        starts = np.array([first for _, first, _ in found], np.int64)
+    def counts(group: Sequence[Entity]) -> Ints:
+        starts = np.array([first for _, first, _ in group], np.int64)
         return np.bincount(np.searchsorted(np.cumsum(lengths), starts, side="right"), minlength=len(lengths))
 
-    return np.stack([counts(some) for some in (list(set(there) & set(predicted)), there, predicted)], axis=1)
+    return np.stack([counts(group) for group in (list(set(labelled) & set(predicted)), labelled, predicted)], axis=1)
 
 
-def _by_type(there: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
-    parts = (set(there) & set(predicted), there, predicted)
-    right, real, said = (collections.Counter(kind for kind, *_ in some) for some in parts)
+def _by_type(labelled: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
+    parts = (set(labelled) & set(predicted), labelled, predicted)
+    right, real, guessed = (collections.Counter(kind for kind, *_ in group) for group in parts)
     rows = []
-    for kind in sorted({*real, *said}):
-        hit, actual, found = right[kind], real[kind], said[kind]
-        rows.append(ClassScores(kind, hit / max(found, 1), hit / max(actual, 1), 2 * hit / (actual + found), actual))
+    for kind in sorted({*real, *guessed}):
+        hit, actual, guesses = right[kind], real[kind], guessed[kind]
+        rows.append(ClassScores(kind, hit / max(guesses, 1), hit / max(actual, 1), 2 * hit / (actual + guesses), actual))
     return rows
 
 
-def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[str, float]]:
-    legal, found = schemes.iob2(measured.labels), {}
+def _decoders(measured: _Measured, labelled: Sequence[Entity]) -> dict[str, dict[str, float]]:
+    legal, scores_by_decoder = schemes.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
         predicted = entities(tags, measured.lengths)
-        sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, _begun(predicted, tags))]
-        values = [float(_f1(of.sum(axis=0, keepdims=True).astype(float))[0]) for of in sums]
+        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, _begun(predicted, tags))]
+        values = [float(_f1(counts.sum(axis=0, keepdims=True).astype(float))[0]) for counts in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
-        found[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
-    return found
+        scores_by_decoder[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
+    return scores_by_decoder
 
 
 def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
@@ -255,22 +255,22 @@ def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
     return Panel("Decoding", ("decoding", "entity F1", "entity F1, strict", "illegal tags"), rows, note)
 
 
-def _by_kind(wrong: Sequence[Error], there: int, measured: _Measured) -> Panel:
+def _by_kind(wrong: Sequence[Error], labelled: int, measured: _Measured) -> Panel:
     rows: Rows = []
     for kind in KINDS:
-        of_kind = [found for of, *found in wrong if of == kind]
+        of_kind = [pair for error_kind, *pair in wrong if error_kind == kind]
         types = collections.Counter((label or predicted or ("",))[0] for label, predicted in of_kind)
         listed = ", ".join(f"{type_} {count}" for type_, count in types.most_common())
-        shown = "; ".join(" → ".join(_named(one, measured) for one in both) for both in of_kind[:_EXAMPLES])
+        shown = "; ".join(" → ".join(_named(entity, measured) for entity in pair) for pair in of_kind[:_EXAMPLES])
         rows.append([kind, len(of_kind), listed, shown])
-    note = f"Of {there} true entities; each is in one row at most. Examples read: label → predicted."
+    note = f"Of {labelled} true entities; each is in one row at most. Examples read: label → predicted."
     return Panel("Errors by kind", ("kind", "entities", "by type", "examples"), rows, note)
 
 
-def _named(found: Entity | None, measured: _Measured) -> str:
-    if found is None:
+def _named(entity: Entity | None, measured: _Measured) -> str:
+    if entity is None:
         return "nothing"
-    kind, start, end = found
+    kind, start, end = entity
     ends = np.cumsum(measured.lengths)
     sentence = int(np.searchsorted(ends, start, side="right"))
     first = int(ends[sentence] - measured.lengths[sentence])
@@ -295,7 +295,7 @@ def _by_length(lengths: Ints, unit: str, sums: Ints) -> Panel:
 
 
 def _confusions(measured: _Measured) -> Panel:
-    wrong = measured.right != measured.found
-    pairs = collections.Counter(zip(measured.names(measured.right[wrong]), measured.names(measured.found[wrong])))
-    rows: Rows = [[label, found, count] for (label, found), count in pairs.most_common(_CONFUSIONS)]
+    wrong = measured.right != measured.predicted
+    pairs = collections.Counter(zip(measured.names(measured.right[wrong]), measured.names(measured.predicted[wrong])))
+    rows: Rows = [[label, predicted, count] for (label, predicted), count in pairs.most_common(_CONFUSIONS)]
     return Panel("Most frequent confusions", ("label", "predicted", "words"), rows)

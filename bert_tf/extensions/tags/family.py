@@ -83,8 +83,8 @@ class TagFamily(Family):
         return tags.build(words, np.array(numbers, np.int32), tokenizer, max_seq_length=limits.max_seq_length)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        found = features.targets[tags.TAGS.name]
-        return balanced_weights(found[found != tags.NO_TAG], HeadSpec(len(self.labels)))
+        targets = features.targets[tags.TAGS.name]
+        return balanced_weights(targets[targets != tags.NO_TAG], HeadSpec(len(self.labels)))
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[TagExample]) -> TagPredictions:
         return predictions.of_outputs(outputs["logits"], features, examples, self.labels)
@@ -126,15 +126,15 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
         raise FlagError(f"--labels={custom.labels}: the model was trained on {', '.join(labels)}")
     if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed:
         listed = schemes.labels_of(listed)
-    given = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
+    known_labels = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
     for column in ("word_column", "tag_column"):
         if getattr(settings, column) == 0:
             raise FlagError(f"--{column}=0: columns are counted from 1, from the end with -1")
     if custom.file_format not in (None, TSV, JSONL, PARQUET):
         raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
-    files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, given)
+    files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, known_labels)
     family = functools.partial(files.family, settings.constrained_decoding)
-    return FileTask(name, family, files.read, custom, _PATTERNS if name == CONLL2003 else {})
+    return FileTask(name, family, files.read_examples, custom, _PATTERNS if name == CONLL2003 else {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,13 +144,13 @@ class _Files:
     reader: TagReader
     train_file: str | None
     dev_file: str | None
-    given: tuple[str, ...]  # tags; if empty, those of the training file
+    listed: tuple[str, ...]  # tags; if empty, those of the training file
 
     def family(self, constrained_decoding: bool) -> TagFamily:
         return TagFamily(self.labels, constrained_decoding)
 
-    def read(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-        return self.reader.read(source, split, report, lambda: self.labels)
+    def read_examples(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+        return self.reader.read_examples(source, split, report, lambda: self.labels)
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
@@ -159,15 +159,15 @@ class _Files:
         Includes those that occur only in the dev file: a rare part of speech there is not an error. Raises `DataError` for
         too few tags, `FlagError` without listed tags or a training file.
         """
-        if self.given:
-            return self.given
+        if self.listed:
+            return self.listed
         if not self.train_file:
             raise FlagError("--labels=O,B-X,I-X is required without a --train_file")
         counts = collections.Counter(tag for tags in self.reader.tags(self.train_file) for tag in tags)
         if len(counts) < 2:
             list(self.reader.tags(self.train_file, tables.refuse))  # raises if no row can be used
-            there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-            raise DataError(f"{there}; at least two tags are required", self.train_file)
+            present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+            raise DataError(f"{present}; at least two tags are required", self.train_file)
         problem = spelling.problem_of(counts)
         if problem:
             raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)

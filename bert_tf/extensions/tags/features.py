@@ -59,6 +59,7 @@ def build(sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: Toke
     targets = {field.name: np.full(len(token_ids), NO_TAG, np.int32) for field in FIELDS}
     targets[TAGS.name][places] = tag_ids[word]
     targets[WORDS.name][places] = word - begins[windows.example_ids[row]]
+    long_words = [number for number, of_word in enumerate(uncut) if len(of_word) > room]
     return Features(
         token_ids=token_ids,
         lengths=lengths,
@@ -67,13 +68,8 @@ def build(sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: Toke
         fields=FIELDS,
         example_ids=windows.example_ids.astype(np.int32),
         weights=np.bincount(row, minlength=len(lengths)).astype(np.int32),
-        truncated=_with_long_words(uncut, counts, room),
+        truncated=len(np.unique(np.searchsorted(np.cumsum(counts), long_words, side="right"))),
     )
-
-
-def _with_long_words(ids: Sequence[Sequence[int]], counts: Longs, room: int) -> int:
-    long = [number for number, of_word in enumerate(ids) if len(of_word) > room]
-    return len(np.unique(np.searchsorted(np.cumsum(counts), long, side="right")))
 
 
 def _windows(begins: Longs, pieces: Longs, room: int) -> _Windows:

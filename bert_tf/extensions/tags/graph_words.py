@@ -32,16 +32,16 @@ class Words(NamedTuple):
 
 def split(texts: Text) -> Words:
     all_points, of_text = texts.points.flat_values, tf.cast(texts.points.value_rowids(), tf.int32)
-    place = tf.range(tf.size(all_points)) - tf.gather(tf.cast(texts.points.row_starts(), tf.int32), of_text)
+    position = tf.range(tf.size(all_points)) - tf.gather(tf.cast(texts.points.row_starts(), tf.int32), of_text)
     traits = look_up(_traits(), all_points)
     is_blank = _has(traits, _BLANK)
-    kept = tf.where(~is_blank)[:, 0]
-    chunk = tf.gather(of_text + tf.cumsum(tf.cast(is_blank, tf.int32)), kept)
-    begins = _begins(tf.gather(all_points, kept), tf.gather(traits, kept), chunk)
+    visible = tf.where(~is_blank)[:, 0]
+    chunk = tf.gather(of_text + tf.cumsum(tf.cast(is_blank, tf.int32)), visible)
+    begins = _begins(tf.gather(all_points, visible), tf.gather(traits, visible), chunk)
     first = tf.where(begins)[:, 0]
-    after = tf.concat([first[1:], [tf.size(kept, out_type=tf.int64)]], axis=0)[: tf.size(first)]
-    of_text, place = tf.gather(of_text, kept), tf.gather(place, kept)
-    return Words(tf.gather(of_text, first), tf.gather(place, first), tf.gather(place, after - 1) + 1)
+    after = tf.concat([first[1:], [tf.size(visible, out_type=tf.int64)]], axis=0)[: tf.size(first)]
+    of_text, position = tf.gather(of_text, visible), tf.gather(position, visible)
+    return Words(tf.gather(of_text, first), tf.gather(position, first), tf.gather(position, after - 1) + 1)
 
 
 def _begins(points: tf.Tensor, traits: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
@@ -95,11 +95,11 @@ def _key(short: str) -> int:
 def _at(chunk: tf.Tensor, values: tf.Tensor, step: int) -> tf.Tensor:
     """[N] values `step` characters further in the same chunk; False or 0 if there is none."""
     size = tf.size(chunk)
-    place = tf.range(size) + step
-    there = tf.clip_by_value(place, 0, tf.maximum(size - 1, 0))
-    same = tf.equal(place, there) & tf.equal(tf.gather(chunk, there), chunk)
-    found = tf.gather(values, there)
-    return tf.where(same, found, tf.zeros_like(found))
+    target = tf.range(size) + step
+    inside = tf.clip_by_value(target, 0, tf.maximum(size - 1, 0))
+    same = tf.equal(target, inside) & tf.equal(tf.gather(chunk, inside), chunk)
+    shifted = tf.gather(values, inside)
+    return tf.where(same, shifted, tf.zeros_like(shifted))
 
 
 def _is_any(values: tf.Tensor, known: list[int]) -> tf.Tensor:

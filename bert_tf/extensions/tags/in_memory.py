@@ -44,5 +44,5 @@ class TagTask(RowsTask):
             `train` does not have at least two tags.
         """
         rows = list(() if train is None else records(train, TRAIN))
-        given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
-        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
+        tag_names = label_names(labels, TAGS) or found_labels(rows, TRAIN)
+        super().__init__(TagFamily(tag_names, constrained_decoding), None if train is None else rows, dev, test)

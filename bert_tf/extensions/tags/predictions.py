@@ -92,25 +92,25 @@ def listed(
     numbers = decoded(predictions, labels, constrained=constrained)
     scores = probabilities.softmax(predictions.logits)[np.arange(len(numbers)), numbers].tolist()
     tags, with_entities = [labels[number] for number in numbers], schemes.are_of_entities(labels)
-    found, at = [], 0
+    tagged, at = [], 0
     for example in examples:
         end = at + len(example.words)
         of_words, sure = tuple(tags[at:end]), tuple(scores[at:end])
         entities = tuple(_entities(example, of_words, sure)) if with_entities else ()
-        found.append(TagPrediction(example.guid, example.words, of_words, sure, entities))
+        tagged.append(TagPrediction(example.guid, example.words, of_words, sure, entities))
         at = end
-    return found
+    return tagged
 
 
 def _entities(example: TagExample, tags: Sequence[str], scores: Sequence[float]) -> list[Entity]:
     if all(tag == schemes.OUTSIDE for tag in tags):
         return []
     (text,), spans = example.texts, example.spans
-    found = []
+    entities = []
     for kind, first, end in schemes.entities_of(tags):
         start, stop = spans[first][0], spans[end - 1][1]
-        found.append(Entity(kind, text[start:stop], start, stop, first, end, min(scores[first:end])))
-    return found
+        entities.append(Entity(kind, text[start:stop], start, stop, first, end, min(scores[first:end])))
+    return entities
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,30 +130,30 @@ class TagLayout:
         return delimited(CSV, [["id", "word_number", "word", "tag", "score"]]) if self.form == CSV else ""
 
     def rows(self, examples: Sequence[TagExample], predictions: TagPredictions) -> str:
-        found = listed(predictions, examples, self.labels, constrained=self.constrained)
+        tagged = listed(predictions, examples, self.labels, constrained=self.constrained)
         if self.form == JSONL:
-            return json_lines(map(_object, examples, found))
+            return json_lines(map(_object, examples, tagged))
         if self.form == CSV:
-            cells = ((one, zip(one.words, one.label, one.scores)) for one in found)
-            return delimited(CSV, [[one.id, number, *row] for one, rows in cells for number, row in enumerate(rows)])
-        return "".join(f"{line}\n" for pair in zip(examples, found) for line in _lines(*pair))
+            cells = ((sentence, zip(sentence.words, sentence.label, sentence.scores)) for sentence in tagged)
+            return delimited(CSV, [[sentence.id, number, *row] for sentence, rows in cells for number, row in enumerate(rows)])
+        return "".join(f"{line}\n" for pair in zip(examples, tagged) for line in _lines(*pair))
 
 
-def _lines(example: TagExample, found: TagPrediction) -> list[str]:
+def _lines(example: TagExample, prediction: TagPrediction) -> list[str]:
     if example.lines or example.before:
-        lines = [f"{line.rstrip(' ')}{divider(line)}{tag}" for line, tag in zip(example.lines, found.label)]
+        lines = [f"{line.rstrip(' ')}{divider(line)}{tag}" for line, tag in zip(example.lines, prediction.label)]
         return [*example.before, *lines, *example.after]
-    return [*(f"{cell(word)}\t{tag}" for word, tag in zip(found.words, found.label)), ""]
+    return [*(f"{cell(word)}\t{tag}" for word, tag in zip(prediction.words, prediction.label)), ""]
 
 
-def _object(example: TagExample, found: TagPrediction) -> dict[str, Any]:
+def _object(example: TagExample, prediction: TagPrediction) -> dict[str, Any]:
     return {
-        "id": found.id,
+        "id": prediction.id,
         **({} if example.text is None else {"text": example.text}),
-        "tokens": found.words,
-        "tags": found.label,
-        "scores": found.scores,
-        "entities": [dataclasses.asdict(entity) for entity in found.entities],
+        "tokens": prediction.words,
+        "tags": prediction.label,
+        "scores": prediction.scores,
+        "entities": [dataclasses.asdict(entity) for entity in prediction.entities],
     }
 
 
@@ -161,23 +161,25 @@ _KEPT = 50  # of a split
 
 
 def most_confident(
-    examples: Sequence[TagExample], found: Sequence[TagPrediction], *, kept: int = _KEPT
+    examples: Sequence[TagExample], tagged: Sequence[TagPrediction], *, kept: int = _KEPT
 ) -> list[dict[str, Any]]:
     """Returns at most `kept` sentences with a wrong tag, by the most confident one."""
-    sureness = np.array([_sureness(example, one) for example, one in zip(examples, found)])
+    sureness = np.array([_sureness(example, prediction) for example, prediction in zip(examples, tagged)])
     order = np.argsort(-sureness, kind="stable")[:kept]
-    return [_mistake(examples[n], found[n], float(sureness[n])) for n in order.tolist() if sureness[n] > 0]
+    return [_mistake(examples[n], tagged[n], float(sureness[n])) for n in order.tolist() if sureness[n] > 0]
 
 
-def _sureness(example: TagExample, found: TagPrediction) -> float:
+def _sureness(example: TagExample, prediction: TagPrediction) -> float:
     """Returns the probability of the most confident wrong tag; 0 if all are right."""
-    wrong = (score for tag, predicted, score in zip(example.label or (), found.label, found.scores) if tag != predicted)
+    wrong = (
+        score for tag, predicted, score in zip(example.label or (), prediction.label, prediction.scores) if tag != predicted
+    )
     return max(wrong, default=0.0)
 
 
-def _mistake(example: TagExample, found: TagPrediction, sureness: float) -> dict[str, Any]:
+def _mistake(example: TagExample, prediction: TagPrediction, sureness: float) -> dict[str, Any]:
     labels = example.label or ()
-    places = [_places(labels), _places(found.label)]
+    places = [_places(labels), _places(prediction.label)]
     return {
         "id": example.guid,
         "text_a": example.texts[0],
@@ -205,10 +207,10 @@ def _named(example: TagExample, places: _Places) -> list[str]:
     return [f"{example.texts[0][spans[first][0] : spans[end - 1][1]]}: {kind}" for kind, first, end in places]
 
 
-def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
+def _marks(example: TagExample, labelled: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
     """Yields the spans of true and predicted entities, or both; one of another type counts as predicted."""
     spans = example.spans
-    labels, guesses = (_of_words(places, len(spans)) for places in (there, predicted))
+    labels, guesses = (_of_words(places, len(spans)) for places in (labelled, predicted))
     for (label, guess), words in itertools.groupby(range(len(spans)), lambda word: (labels[word], guesses[word])):
         if label or guess:
             numbers = list(words)
@@ -217,7 +219,7 @@ def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[
 
 
 def _of_words(places: _Places, words: int) -> list[tuple[str, int, int] | None]:
-    found: list[tuple[str, int, int] | None] = [None] * words
-    for place in places:
-        found[place[1] : place[2]] = [place] * (place[2] - place[1])
-    return found
+    entity_of_word: list[tuple[str, int, int] | None] = [None] * words
+    for entity in places:
+        entity_of_word[entity[1] : entity[2]] = [entity] * (entity[2] - entity[1])
+    return entity_of_word

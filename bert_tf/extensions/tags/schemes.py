@@ -52,18 +52,18 @@ def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     >>> entities_of(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
     [('PER', 0, 2), ('LOC', 3, 4), ('PER', 4, 5)]
     """
-    found: list[tuple[str, int, int]] = []
+    entities: list[tuple[str, int, int]] = []
     first, before = None, OUTSIDE
-    for place, given in enumerate([*tags, OUTSIDE]):
-        tag = _LIKE.get(given[0], given[0]) + given[1:]
+    for number, original in enumerate([*tags, OUTSIDE]):
+        tag = _LIKE.get(original[0], original[0]) + original[1:]
         goes_on = before[0] in "BI" and tag[0] in "IE" and type_of(tag) == type_of(before)
         if first is not None and not goes_on:
-            found.append((type_of(before), first, place))
+            entities.append((type_of(before), first, number))
             first = None
         if tag[0] != OUTSIDE and not goes_on:
-            first = place
+            first = number
         before = tag
-    return found
+    return entities
 
 
 def to_iob2(tags: Sequence[str]) -> tuple[str, ...]:
@@ -109,21 +109,18 @@ class Seen:
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
 
 
-def _begin_entities(tags: Iterable[str]) -> bool:
-    """Whether tags have the type of an entity, which no tag of another kind has."""
-    return any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in tags)
-
-
 def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
     """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first.
 
     A few other tags among those of entities are mistakes.
     """
-    found = {*counts, *also}
-    if are_of_entities(counts) or _begin_entities(counts):
-        return labels_of(filter(is_of_entity, found))
+    all_tags = {*counts, *also}
+    # No tag of another kind has a type, as B-PER and I-PER have.
+    begin_entities = any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in counts)
+    if are_of_entities(counts) or begin_entities:
+        return labels_of(filter(is_of_entity, all_tags))
     (most, _), *_ = counts.most_common(1)
-    return (most, *sorted(found - {most}))
+    return (most, *sorted(all_tags - {most}))
 
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -151,8 +148,8 @@ def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]
     first = np.zeros(len(tags), np.bool_)
     first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     before = np.roll(tags, 1)
-    found: npt.NDArray[np.bool_] = ~np.where(first, legal.first[tags], legal.after[before, tags])
-    return found
+    illegal: npt.NDArray[np.bool_] = ~np.where(first, legal.first[tags], legal.after[before, tags])
+    return illegal
 
 
 def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
@@ -160,33 +157,33 @@ def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
 
     scores [W, L] of all concatenated sentences are log-probabilities or logits; lengths [E] are words per sentence.
     """
-    found = np.empty(len(scores), np.int64)
+    decoded = np.empty(len(scores), np.int64)
     starts = np.cumsum(lengths) - lengths
     order = np.argsort(-lengths, kind="stable")
     together = max(1, _PAIRS // scores.shape[1] ** 2)
     for at in range(0, len(order), together):
-        some = order[at : at + together]
-        _decode(found, scores, starts[some], lengths[some], legal)
-    return found
+        batch = order[at : at + together]
+        _decode(decoded, scores, starts[batch], lengths[batch], legal)
+    return decoded
 
 
-def _decode(found: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: Legal) -> None:
-    """Decodes some sentences, longest first, into their positions in `found`."""
+def _decode(decoded: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: Legal) -> None:
+    """Decodes some sentences, longest first, into their positions in `decoded`."""
     never = np.where(legal.after, 0.0, -np.inf)  # [L, L]
     lengths = lengths[lengths > 0]
-    active = [int(np.searchsorted(-lengths, -place, side="left")) for place in range(lengths[0] if len(lengths) else 0)]
+    active = [int(np.searchsorted(-lengths, -position, side="left")) for position in range(lengths[0] if len(lengths) else 0)]
     best, came = np.empty((0, scores.shape[1])), []
-    for place, count in enumerate(active):
-        here = scores[starts[:count] + place].astype(np.float64)  # [A, L]
-        if not place:
+    for position, count in enumerate(active):
+        here = scores[starts[:count] + position].astype(np.float64)  # [A, L]
+        if not position:
             best = here + np.where(legal.first, 0.0, -np.inf)
             continue
         through = best[:count, :, None] + never  # [A, L, L]
         came.append(through.argmax(axis=1))  # [A, L] the tag before
         best = np.concatenate([through.max(axis=1) + here, best[count:]])
     tags = best.argmax(axis=1)  # [A] of the last word of each
-    for place in reversed(range(len(active))):
-        count = active[place]
-        found[starts[:count] + place] = tags[:count]
-        if place:
-            tags[:count] = came[place - 1][np.arange(count), tags[:count]]
+    for position in reversed(range(len(active))):
+        count = active[position]
+        decoded[starts[:count] + position] = tags[:count]
+        if position:
+            tags[:count] = came[position - 1][np.arange(count), tags[:count]]

@@ -24,10 +24,10 @@ def problem_of(tags: Collection[str]) -> str:
             f"every tag is a number, as {_some(tags)}: write the names that the numbers stand for (in datasets: feature.names)"
         )
     marks = {tag for tag in tags if tag not in _OUTSIDE}
-    for spelling, said in _SPELLINGS:
+    for spelling, hint in _SPELLINGS:
         spelled = {tag for tag in marks if spelling.fullmatch(tag)}
         if 2 * len(spelled) >= len(marks) and any(map(_BEGINS.fullmatch, spelled)):
-            return f"tags of entities, as {_some(spelled)}, {said}"
+            return f"tags of entities, as {_some(spelled)}, {hint}"
     return next(filter(None, map(mistaken.doubt, sorted(marks))), "").replace("the label", "the tag")
 
 

@@ -63,10 +63,14 @@ def _digest(value: object) -> str:
     return hashlib.sha256(documents.to_json(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read(run: Run) -> Contents:
+def read_contents(run: Run) -> Contents:
     series = [*_series("train", run.metrics), *_series("eval", run.evaluations)]
     last = max((point.step for point in series), default=0)
-    results = [point for one in run.evaluated for point in _results(one, "" if one is run.own else f"{one.task}/", last)]
+    results = [
+        point
+        for evaluated in run.evaluated
+        for point in _results(evaluated, "" if evaluated is run.own else f"{evaluated.task}/", last)
+    ]
     sweep = sweep_of(run.folder)
     trained = last >= mapping(run.record, "schedule").get("steps", 1)
     return Contents(
@@ -91,8 +95,8 @@ def _series(prefix: str, lines: Sequence[Mapping[str, float]]) -> Iterator[Point
 
 
 def _results(evaluated: Evaluated, prefix: str, last: int) -> Iterator[Point]:
-    found = evaluated.results.get("global_step")
-    step = int(found) if is_number(found) else last
+    recorded = evaluated.results.get("global_step")
+    step = int(recorded) if is_number(recorded) else last
     for split, values in evaluated.splits.items():
         for name, value in values.items():
             if is_number(value):

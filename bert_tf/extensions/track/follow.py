@@ -27,8 +27,8 @@ def start(folder: Path, name: str) -> None:
     """Starts to report a run of this process; failure is only a warning."""
     folder = folder.resolve()
     path = folder / FOLDER / f"{name}.log"
-    found = os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": found, "CUDA_VISIBLE_DEVICES": "-1"}  # GPUs belong to training
+    search_path = os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": search_path, "CUDA_VISIBLE_DEVICES": "-1"}  # GPUs belong to training
     command = [sys.executable, "-m", "bert_tf", "track", str(folder), f"--tracker={name}", f"--follow_pid={os.getpid()}"]
     try:
         for part in (path.parent, path):
@@ -54,7 +54,7 @@ def follow(
     is_training = _watch(folder, pid)
     hanging = threading.Timer(patience_s + _LONGEST_PAUSE, os._exit, [1])  # a package may wait for its server forever
     hanging.daemon = True
-    pause, limit, said = pause_s, None, ""
+    pause, limit, last_error = pause_s, None, ""
     with contextlib.ExitStack() as at_end:
         at_end.callback(hanging.cancel)
         sender = at_end.enter_context(replay.opened(folder, name, wait=True))
@@ -67,13 +67,13 @@ def follow(
                 sent = sender.send(RUNNING if running else "")
                 if not running:
                     return say(f"all is sent to {name}, run {sent.remote}")
-                pause, said = max(pause_s, 10 * (time.monotonic() - since)), ""  # at most a tenth of a core
+                pause, last_error = max(pause_s, 10 * (time.monotonic() - since)), ""  # at most a tenth of a core
             except replay.ReplacedError as error:
                 return say(str(error))
             except BertError as error:
-                if str(error) != said:
-                    said = str(error)
-                    say(said)
+                if str(error) != last_error:
+                    last_error = str(error)
+                    say(last_error)
                 if limit and time.monotonic() > limit:
                     return say(f"given up; python -m bert_tf track {folder} --tracker={name} sends the rest")
                 pause *= 2

@@ -56,7 +56,7 @@ class Replay:
         run = run_files.read([self.folder])[0]
         if contents.settings_digest(run) != self._state.settings:
             raise ReplacedError(f"{self.folder}: holds another run by now")
-        return self.guarded(lambda: self._send(contents.read(run), status))
+        return self.guarded(lambda: self._send(contents.read_contents(run), status))
 
     def guarded(self, request: Callable[[], T]) -> T:
         """Calls a function that uses the tracker; OutputError if it fails."""
@@ -66,24 +66,24 @@ class Replay:
             self._is_open = False
             raise
 
-    def _send(self, found: Contents, status: str) -> Sent:
+    def _send(self, current: Contents, status: str) -> Sent:
         if not self._is_open:
             self._open()
         before = self._state.marks
-        if found.described != self._state.described:
-            self.tracker.describe(found.parameters, found.tags)
-            self._keep(described=found.described)
-        points = [point for point in found.series if point.name not in before or point.step > before[point.name].step]
-        points += [point for point in found.results if before.get(point.name) != point]
+        if current.described != self._state.described:
+            self.tracker.describe(current.parameters, current.tags)
+            self._keep(described=current.described)
+        points = [point for point in current.series if point.name not in before or point.step > before[point.name].step]
+        points += [point for point in current.results if before.get(point.name) != point]
         if points:
             marks = {**before, **{point.name: point for point in points}}
             self.tracker.add(points, marks)
             self._keep(marks=marks)
-        new = [name for name, digest in found.files.items() if self._state.files.get(name) != digest]
+        new = [name for name, digest in current.files.items() if self._state.files.get(name) != digest]
         for name in new:
             self.tracker.upload(self.folder / name)
-            self._keep(files={**self._state.files, name: found.files[name]})
-        status = status or found.ending
+            self._keep(files={**self._state.files, name: current.files[name]})
+        status = status or current.ending
         if status != self._state.status:
             self.tracker.end(status)
             self._keep(status=status)
@@ -107,12 +107,12 @@ class Replay:
 @contextlib.contextmanager
 def opened(folder: Path, name: str, *, wait: bool = False) -> Iterator[Replay]:
     """Connects a run with a tracker; OutputError if another process sends it, unless `wait`."""
-    place = atomic.make_folder(folder / FOLDER, follows=False)
-    atomic.refuse_link_out(place / name)
-    with lock.claiming(place / name, wait=wait) as other:
+    state_folder = atomic.make_folder(folder / FOLDER, follows=False)
+    atomic.refuse_link_out(state_folder / name)
+    with lock.claiming(state_folder / name, wait=wait) as other:
         if other is not None:
-            raise OutputError(f"{place}: {other}; wait until it ends")
-        with contextlib.closing(_called(name, lambda: connect(name, place))) as tracker:
+            raise OutputError(f"{state_folder}: {other}; wait until it ends")
+        with contextlib.closing(_called(name, lambda: connect(name, state_folder))) as tracker:
             yield Replay(folder, tracker)
 
 
@@ -123,6 +123,6 @@ def _called(what: str, request: Callable[[], T]) -> T:
         raise
     except Exception as error:  # each tracker has its own
         text = str(error).strip() or repr(error)
-        said = redacted(text)
-        cause = error if said == text else None  # a traceback would show it
-        raise OutputError(f"{what}: {said.splitlines()[0][:_SHOWN]}; repeat the command to send the rest") from cause
+        message = redacted(text)
+        cause = error if message == text else None  # a traceback would show it
+        raise OutputError(f"{what}: {message.splitlines()[0][:_SHOWN]}; repeat the command to send the rest") from cause

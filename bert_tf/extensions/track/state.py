@@ -25,11 +25,11 @@ class State:
 
 def load(path: Path, run: str, settings: str) -> State:
     """Returns an empty state if the file is missing, damaged or of another run; that of a moved folder keeps its tag."""
-    found = read_object(path) or {}
+    content = read_object(path) or {}
     try:
-        marks = {name: Point(name, int(step), float(value)) for name, (step, value) in found["marks"].items()}
-        texts = {name: str(found[name]) for name in ("run", "settings", "remote", "described", "status")}
-        read = State(**texts, marks=marks, files={name: str(digest) for name, digest in found["files"].items()})
+        marks = {name: Point(name, int(step), float(value)) for name, (step, value) in content["marks"].items()}
+        texts = {name: str(content[name]) for name in ("run", "settings", "remote", "described", "status")}
+        read = State(**texts, marks=marks, files={name: str(digest) for name, digest in content["files"].items()})
         return read if read.settings == settings else State(run, settings)
     except (KeyError, TypeError, ValueError, AttributeError):
         return State(run, settings)

@@ -26,8 +26,8 @@ class MLflow:
     def open(self, run: str, remote: str, title: str, group: str) -> str:  # noqa: ARG002
         """Finds the run by its tag, among those of the experiment that are not deleted."""
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "bert_tf")
-        found = self.client.get_experiment_by_name(name)
-        experiment = self.client.create_experiment(name) if found is None else found.experiment_id
+        known = self.client.get_experiment_by_name(name)
+        experiment = self.client.create_experiment(name) if known is None else known.experiment_id
         runs = self.client.search_runs([experiment], f"tags.`{TAG}` = '{run}'", max_results=1)
         made = runs[0] if runs else self.client.create_run(experiment, tags={TAG: run}, run_name=title)
         self.run = str(made.info.run_id)
@@ -36,7 +36,8 @@ class MLflow:
     def marks(self) -> Known:
         last = {}
         for name in self.client.get_run(self.run).data.metrics:
-            point = max(self.client.get_metric_history(self.run, name), key=lambda one: (one.step, one.timestamp))
+            history = self.client.get_metric_history(self.run, name)
+            point = max(history, key=lambda value: (value.step, value.timestamp))
             last[name] = Point(name, point.step, point.value)
         return last
 
@@ -71,8 +72,10 @@ class MLflow:
 
     def registered(self, name: str, digest: str) -> str:
         """Returns the version of a registered checkpoint of this run; empty if there is none."""
-        found = self.client.search_model_versions(f"name = '{name}'")
-        return next((str(one.version) for one in found if one.tags.get(TAG) == digest and one.run_id == self.run), "")
+        versions = self.client.search_model_versions(f"name = '{name}'")
+        return next(
+            (str(version.version) for version in versions if version.tags.get(TAG) == digest and version.run_id == self.run), ""
+        )
 
     def register(self, folder: Path, name: str, digest: str) -> str:
         """Uploads a model in MLflow's layout and registers it; returns its version."""

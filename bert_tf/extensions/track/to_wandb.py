@@ -48,16 +48,16 @@ class Wandb:
         text = None if self._run is None else self._run.summary.get(_SENT)
         if not isinstance(text, str):
             return None
-        found = documents.parse_json(text)
-        return {name: Point(name, step, value) for name, (step, value) in found.items()}
+        sent = documents.parse_json(text)
+        return {name: Point(name, step, value) for name, (step, value) in sent.items()}
 
     def describe(self, parameters: Mapping[str, str], tags: Mapping[str, str]) -> None:
         self._session().config.update({**parameters, **tags}, allow_val_change=True)
 
     def add(self, points: Sequence[Point], marks: Marks) -> None:
         session = self._session()
-        for step, some in itertools.groupby(points, key=lambda point: point.step):
-            session.log({"step": step, **{point.name: point.value for point in some}})
+        for step, of_step in itertools.groupby(points, key=lambda point: point.step):
+            session.log({"step": step, **{point.name: point.value for point in of_step}})
         session.summary[_SENT] = documents.to_json({name: point[1:] for name, point in marks.items()})
 
     def upload(self, path: Path) -> None:

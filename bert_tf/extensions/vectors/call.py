@@ -64,9 +64,9 @@ class Encode(Call):
         _encoded(model, ["a"], config)
 
     def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes]]:
-        texts = [example.texts for one in parts for example in one.examples]
+        texts = [example.texts for part in parts for example in part.examples]
         vectors = iter(_encoded(model, [text[0] if len(text) == 1 else text for text in texts], config))
-        return [[_as_json(next(vectors), one.options) for _ in one.examples] for one in parts]
+        return [[_as_json(next(vectors), part.options) for _ in part.examples] for part in parts]
 
 
 def _encoded(model: Model, texts: Sequence[Any], config: ServeConfig) -> Any:

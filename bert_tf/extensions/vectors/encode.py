@@ -148,9 +148,9 @@ def encode(settings: EncodeSettings, beam: Beam | None = None) -> tuple[str, ...
         shards: tuple[str, ...] = run_pipeline("encode", settings, beam)
         return shards
     each = [settings.of_file(pair) for pair in pairs(settings)]
-    for one in each:
-        _refuse_pipe(one.output, one.kind)
-        refuse_clashes([one.files])
+    for of_file in each:
+        _refuse_pipe(of_file.output, of_file.kind)
+        refuse_clashes([of_file.files])
     first = each[0]
     with run_folder.writing_where_a_run_is([os.path.dirname(first.output)]), contextlib.closing(opened(first)) as encoder:
         predict_one = functools.partial(
@@ -160,7 +160,7 @@ def encode(settings: EncodeSettings, beam: Beam | None = None) -> tuple[str, ...
             settings=_determining(first, encoder),
             form=form(first, encoder.trained),
         )
-        done = stream.predict_each([one.files for one in each], predict_one, skip_empty=first.skip_bad_rows)
+        done = stream.predict_each([of_file.files for of_file in each], predict_one, skip_empty=first.skip_bad_rows)
         _warn_of_cut_texts(encoder)
     return tuple(pair.output for pair in done)
 

@@ -46,15 +46,15 @@ class JsonForm:
     def __str__(self) -> str:
         return JSONL + _GZ * self.compressed
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        return _encoded("".join(self._lines(texts, found)), self.compressed)
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
+        return _encoded("".join(self._lines(texts, encoded)), self.compressed)
 
-    def _lines(self, texts: Sequence[SentenceExample], found: Vectors) -> Iterator[str]:
-        for text, (vectors, pieces) in zip(texts, _by_text(found)):
-            said = documents.to_json(_row(text, pieces), ensure_ascii=False)
+    def _lines(self, texts: Sequence[SentenceExample], encoded: Vectors) -> Iterator[str]:
+        for text, (vectors, pieces) in zip(texts, _by_text(encoded)):
+            row_text = documents.to_json(_row(text, pieces), ensure_ascii=False)
             numbers = [f"[{','.join(map('%.9g'.__mod__, vector))}]" for vector in vectors.tolist()]
             values = f'"vector": {numbers[0]}' if pieces is None else f'"vectors": [{", ".join(numbers)}]'
-            yield f"{said[:-1]}, {values}}}\n"
+            yield f"{row_text[:-1]}, {values}}}\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +69,11 @@ class PublishedForm:
     def __str__(self) -> str:
         return PUBLISHED + _GZ * self.compressed
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        lines = (documents.to_json(self._said(text, *of_text)) for text, of_text in zip(texts, _by_text(found)))
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
+        lines = (documents.to_json(self._as_published(text, *of_text)) for text, of_text in zip(texts, _by_text(encoded)))
         return _encoded("".join(f"{line}\n" for line in lines), self.compressed)
 
-    def _said(self, text: SentenceExample, vectors: npt.NDArray[Any], pieces: Sequence[str] | None) -> dict[str, Any]:
+    def _as_published(self, text: SentenceExample, vectors: npt.NDArray[Any], pieces: Sequence[str] | None) -> dict[str, Any]:
         values = vectors.reshape(len(vectors), len(self.layers), -1).astype(np.float64).round(_DIGITS).tolist()
         features = [
             {"token": piece, "layers": [{"index": layer, "values": row} for layer, row in zip(self.layers, of_token)]}
@@ -94,16 +94,16 @@ class ArrayForm:
     def __str__(self) -> str:
         return f"{self.kind}:{self.dtype}"
 
-    def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
+    def part(self, texts: Sequence[SentenceExample], encoded: Vectors) -> bytes:
         """Returns vectors and metadata of a chunk; BertError if a vector overflows the dtype or becomes zero."""
         with np.errstate(over="ignore", under="ignore"):
-            values = found.values.astype(self.dtype)
-        lost = ~np.isfinite(values).all(axis=1) | (found.values.any(axis=1) & ~values.any(axis=1))
+            values = encoded.values.astype(self.dtype)
+        lost = ~np.isfinite(values).all(axis=1) | (encoded.values.any(axis=1) & ~values.any(axis=1))
         if lost.any():
             raise BertError(f"--dtype={self.dtype}: a vector is too large or too small for it; leave it out")
         rows = "".join(
             f"{documents.to_json(_row(text, pieces), ensure_ascii=False)}\n"
-            for text, (_, pieces) in zip(texts, _by_text(found))
+            for text, (_, pieces) in zip(texts, _by_text(encoded))
         ).encode()
         return _SIZES.pack(values.nbytes, len(rows)) + values.tobytes() + rows
 
@@ -128,11 +128,11 @@ class _Parts:
         self._file = file
 
     def __iter__(self) -> Iterator[_Part]:
-        place = 0
-        while head := self._read(place, _SIZES.size):
-            part = _Part(place + _SIZES.size, *_SIZES.unpack(head))
+        offset = 0
+        while head := self._read(offset, _SIZES.size):
+            part = _Part(offset + _SIZES.size, *_SIZES.unpack(head))
             yield part
-            place = part.start + part.vectors + part.rows
+            offset = part.start + part.vectors + part.rows
 
     @property
     def are_of_tokens(self) -> bool:
@@ -188,21 +188,15 @@ def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    schema = _schema(form, tokens=parts.are_of_tokens)
+    vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(form.dtype)), form.width)
+    text = [(name, pyarrow.string()) for name in ("id", "text", "text_b")]
+    of_tokens = [("tokens", pyarrow.list_(pyarrow.string())), ("vectors", pyarrow.list_(vector))]
+    fields = [*text, *(of_tokens if parts.are_of_tokens else [("vector", vector)])]
+    schema = pyarrow.schema(fields, {ENCODING: documents.to_json(form.encoding)})
     with pyarrow.parquet.ParquetWriter(whole, schema, **_PARQUET) as writer:
         for part in parts:
             values = np.frombuffer(parts.vectors(part), form.dtype)
             writer.write_table(_table(schema, values, parts.rows(part), form.width), row_group_size=_ROWS_OF_GROUP)
-
-
-def _schema(form: ArrayForm, *, tokens: bool) -> Any:
-    import pyarrow
-
-    vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(form.dtype)), form.width)
-    text = [(name, pyarrow.string()) for name in ("id", "text", "text_b")]
-    of_tokens = [("tokens", pyarrow.list_(pyarrow.string())), ("vectors", pyarrow.list_(vector))]
-    fields = [*text, *(of_tokens if tokens else [("vector", vector)])]
-    return pyarrow.schema(fields, {ENCODING: documents.to_json(form.encoding)})
 
 
 def _table(schema: Any, values: npt.NDArray[Any], rows: Sequence[Mapping[str, Any]], width: int) -> Any:
@@ -219,13 +213,13 @@ def _table(schema: Any, values: npt.NDArray[Any], rows: Sequence[Mapping[str, An
 _ASSEMBLED = {NPY: _npy, NPZ: _npz, PARQUET: _parquet}
 
 
-def _by_text(found: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] | None]]:
-    if found.lengths is None or found.pieces is None:
-        yield from ((row[None], None) for row in found.values)
+def _by_text(encoded: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] | None]]:
+    if encoded.lengths is None or encoded.pieces is None:
+        yield from ((row[None], None) for row in encoded.values)
         return
-    ends = np.cumsum(found.lengths).tolist()
+    ends = np.cumsum(encoded.lengths).tolist()
     for start, end in zip([0, *ends], ends):
-        yield found.values[start:end], found.pieces[start:end]
+        yield encoded.values[start:end], encoded.pieces[start:end]
 
 
 def _row(text: SentenceExample, pieces: Sequence[str] | None) -> dict[str, Any]:

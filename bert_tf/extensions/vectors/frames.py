@@ -80,8 +80,8 @@ class TextVectors:
     def values(self, rows: Rows) -> list[Any]:
         from bert_tf.extensions.cluster.values import each
 
-        found = each(rows, self._vectors, skip=self._skip)
-        return [None if isinstance(one, dict) else one for one in found]
+        results = each(rows, self._vectors, skip=self._skip)
+        return [None if isinstance(result, dict) else result for result in results]
 
     def _vectors(self, rows: Rows) -> list[Any]:
         return list(self._encoder.vectors(self._encoder.read(read_rows(rows, TEST, kind=None))).values)

@@ -46,10 +46,10 @@ class VectorsHead(Head):
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del config, execution
         with tf1.name_scope(SCOPE):
-            found = [encoded.layers[number] for number in self.layers]  # [B, T, D]
+            states = [encoded.layers[number] for number in self.layers]  # [B, T, D]
             if self.pooling is not None:
-                found = [pooled(tokens, features[_MASK.name], self.pooling) for tokens in found]  # [B, D]
-            return {OUTPUT: tf.concat(found, axis=-1)}
+                states = [pooled(tokens, features[_MASK.name], self.pooling) for tokens in states]  # [B, D]
+            return {OUTPUT: tf.concat(states, axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Raises ValueError: nothing is learned."""

@@ -44,12 +44,12 @@ def opened(path: str, source: str | None) -> VectorIndex:
     if kind not in _OPENED:
         raise DataError(f"is not an index: encode the texts into {', '.join(_OPENED)}", path)
     with readable_errors(path):
-        found = _OPENED[kind](path)
+        index = _OPENED[kind](path)
     if source is not None:
-        if not isinstance(found, _Npy):
+        if not isinstance(index, _Npy):
             raise FlagError(f"--texts={source}: {path} holds its texts; leave the flag out")
-        found.take(source)
-    return found
+        index.take(source)
+    return index
 
 
 @contextlib.contextmanager
@@ -72,51 +72,51 @@ def _mapped(path: str, start: int, size: int) -> Array:
     with open(path, "rb") as file:
         file.seek(start)
         shape, fortran_order, dtype = _array_header(file)
-        place = file.tell()
+        data_start = file.tell()
     if len(shape) != 2 or dtype.kind != "f":
         raise ValueError(f"an array of {dtype} with {len(shape)} axes, not of numbers with 2")
-    there = start + size - place
-    if min(shape) < 1 or math.prod(shape) * dtype.itemsize != there:
-        raise ValueError(f"{shape[0]} vectors of {shape[1]} numbers ({dtype}) are announced, but {there} bytes follow")
-    return np.memmap(path, dtype, "r", place, shape, "F" if fortran_order else "C")
+    remaining = start + size - data_start
+    if min(shape) < 1 or math.prod(shape) * dtype.itemsize != remaining:
+        raise ValueError(f"{shape[0]} vectors of {shape[1]} numbers ({dtype}) are announced, but {remaining} bytes follow")
+    return np.memmap(path, dtype, "r", data_start, shape, "F" if fortran_order else "C")
 
 
 def _array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     layout: Any = np.lib.format  # typed in some versions of NumPy only
     try:
         read = {(1, 0): layout.read_array_header_1_0, (2, 0): layout.read_array_header_2_0}[layout.read_magic(file)]
-        found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
+        header: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
     except OSError:
         raise
     except Exception as error:  # NumPy evaluates the header as Python, which may raise anything
         raise ValueError("the header of an array is missing or damaged") from error
-    return found
+    return header
 
 
 def _blocks_of(vectors: Array) -> Iterator[Array]:
     return (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
 
 
-def _encoding(said: Any) -> Mapping[str, Any]:
-    if said == {}:
+def _encoding(record: Any) -> Mapping[str, Any]:
+    if record == {}:
         return {}
     try:
-        layer_numbers(said["layers"])
-        read(ModelOverrides, {name: said[name] for name in setting_names(TextOverrides) if said.get(name) is not None})
-        if said["pooling"] not in POOLINGS or not isinstance(said.get("checkpoint"), (str, type(None))):
+        layer_numbers(record["layers"])
+        read(ModelOverrides, {name: record[name] for name in setting_names(TextOverrides) if record.get(name) is not None})
+        if record["pooling"] not in POOLINGS or not isinstance(record.get("checkpoint"), (str, type(None))):
             raise ValueError("pooling or checkpoint is unknown")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"unusable record of what made the vectors: {error}") from error
-    found: Mapping[str, Any] = said
-    return found
+    encoding: Mapping[str, Any] = record
+    return encoding
 
 
-def _row(said: Any) -> Row:
-    if not isinstance(said, dict) or not all(isinstance(said.get(name, ""), str) for name in ("text", "text_b")):
-        raise ValueError(f"not a text: {said!r:.80}")
-    if not isinstance(said.get("id"), str):
-        raise ValueError(f"a text without an id: {said!r:.80}")
-    return said
+def _row(row: Any) -> Row:
+    if not isinstance(row, dict) or not all(isinstance(row.get(name, ""), str) for name in ("text", "text_b")):
+        raise ValueError(f"not a text: {row!r:.80}")
+    if not isinstance(row.get("id"), str):
+        raise ValueError(f"a text without an id: {row!r:.80}")
+    return row
 
 
 class _Npy:
@@ -142,9 +142,9 @@ class _Npy:
         with readable_errors(source):
             if files.digest(source) != wanted:
                 raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
-        said = self.encoding
-        columns = {name: value for name, value in said.get("columns", {}).items() if name in setting_names(Columns)}
-        self._texts = TextInputs(read(Columns, columns), said.get("skip_bad_rows", False))
+        encoding = self.encoding
+        columns = {name: value for name, value in encoding.get("columns", {}).items() if name in setting_names(Columns)}
+        self._texts = TextInputs(read(Columns, columns), encoding.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)
@@ -153,15 +153,15 @@ class _Npy:
         if not self._source:
             return {number: {"id": str(number + 1)} for number in numbers}
         wanted, count = set(numbers), 0
-        found: dict[int, Row] = {}
-        for count, example in enumerate((one for chunk in self._texts.chunks(self._source) for one in chunk), 1):
+        rows_by_number: dict[int, Row] = {}
+        for count, example in enumerate((text for chunk in self._texts.chunks(self._source) for text in chunk), 1):
             if count - 1 in wanted:
                 second = {} if example.text_b is None else {"text_b": example.text_b}
-                found[count - 1] = {"id": example.guid, "text": example.text_a, **second}
+                rows_by_number[count - 1] = {"id": example.guid, "text": example.text_a, **second}
         if count != len(self._vectors):
             problem = f"has {count} texts, but {self._path} has {len(self._vectors)} vectors; name the file that was encoded"
             raise DataError(problem, self._source)
-        return found
+        return rows_by_number
 
 
 class _Npz:
@@ -185,12 +185,12 @@ class _Npz:
         self.width = self._vectors.shape[1]
 
     def blocks(self) -> Iterator[Array]:
-        found = self._header_sum()
+        checksum = self._header_sum()
         for block in _blocks_of(self._vectors):
             if self._unchecked_sum is not None:
-                found = zlib.crc32(block.data, found)
+                checksum = zlib.crc32(block.data, checksum)
             yield block
-        if self._unchecked_sum not in (None, found):
+        if self._unchecked_sum not in (None, checksum):
             raise ValueError(f"the checksum of {VECTORS}.npy is another one")
         self._unchecked_sum = None  # one pass is enough
 
@@ -201,14 +201,14 @@ class _Npz:
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
         wanted, count = set(numbers), 0
-        found: dict[int, Row] = {}
+        rows_by_number: dict[int, Row] = {}
         with zipfile.ZipFile(self._path) as archive, archive.open(ROWS) as lines:
             for count, line in enumerate(lines, 1):
                 if count - 1 in wanted:
-                    found[count - 1] = _row(documents.json_value(line.decode()))
+                    rows_by_number[count - 1] = _row(documents.json_value(line.decode()))
         if count != len(self._vectors):
             raise ValueError(f"{ROWS} has {count} texts, {VECTORS}.npy {len(self._vectors)} vectors")
-        return found
+        return rows_by_number
 
 
 def _start(path: str, member: zipfile.ZipInfo) -> int:
@@ -242,16 +242,16 @@ class _Parquet:
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
         wanted, before = set(numbers), 0
-        found: dict[int, Row] = {}
+        rows_by_number: dict[int, Row] = {}
         for group in range(self._file.num_row_groups):
             count = self._file.metadata.row_group(group).num_rows
             inside = sorted(number for number in wanted if before <= number < before + count)
             if inside:
                 table = self._file.read_row_group(group, columns=["id", "text", "text_b"])
                 taken = table.take([number - before for number in inside]).to_pylist()
-                found |= {n: _row({k: v for k, v in row.items() if v is not None}) for n, row in zip(inside, taken)}
+                rows_by_number |= {n: _row({k: v for k, v in row.items() if v is not None}) for n, row in zip(inside, taken)}
             before += count
-        return found
+        return rows_by_number
 
 
 # Of each: `width`, numbers of a vector; `encoding`, model and settings as `command` records them, empty if

@@ -31,16 +31,16 @@ def nearest(queries: Vectors, blocks: Iterable[Vectors], top: int) -> list[Neare
     all N if fewer. ValueError for NaN or infinity.
     """
     units = _units(queries)  # [Q, W]
-    found = [_Candidates(query, top) for query in units]
+    by_query = [_Candidates(query, top) for query in units]
     fast = units.astype(np.float32).T
     before = 0
     for block in blocks:
         values, squares = _float32(block, before)
         scores = (values @ fast).T / np.sqrt(np.where(squares > 0.0, squares, 1.0))  # [Q, n]
-        for candidates, of_query in zip(found, scores):
+        for candidates, of_query in zip(by_query, scores):
             candidates.add(block, of_query, before)
         before += len(block)
-    return [candidates.nearest() for candidates in found]
+    return [candidates.nearest() for candidates in by_query]
 
 
 class _Candidates:

@@ -17,10 +17,10 @@ _MASK = INPUTS[1].name
 
 
 def of_vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
-    found = [encoded.layers[number] for number in head.layers]
+    layers = [encoded.layers[number] for number in head.layers]
     if head.pooling is not None:
-        found = [_POOLINGS[head.pooling](graph, tokens) for tokens in found]
-    return graph.add("Concat", *found, axis=-1)  # [B, W] or [B, T, W]
+        layers = [_POOLINGS[head.pooling](graph, tokens) for tokens in layers]
+    return graph.add("Concat", *layers, axis=-1)  # [B, W] or [B, T, W]
 
 
 def _max(graph: OnnxGraph, tokens: str) -> str:

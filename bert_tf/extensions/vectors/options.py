@@ -59,9 +59,9 @@ class ServedVectors:
 
 def layer_numbers(layers: Layers) -> tuple[int, ...]:
     """Parses --layers, or a program's value; FlagError for duplicates."""
-    given: Iterable[Any] = layers.split(",") if isinstance(layers, str) else (layers,) if isinstance(layers, int) else layers
+    listed: Iterable[Any] = layers.split(",") if isinstance(layers, str) else (layers,) if isinstance(layers, int) else layers
     try:
-        numbers = tuple(int(layer) if isinstance(layer, str) else operator.index(layer) for layer in given)
+        numbers = tuple(int(layer) if isinstance(layer, str) else operator.index(layer) for layer in listed)
     except (TypeError, ValueError) as error:
         raise FlagError(f"--layers={layers}: write whole numbers with commas, as -1,-2") from error
     if not numbers or len(set(numbers)) < len(numbers):

@@ -150,21 +150,21 @@ def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
 
 def _print(call: Call) -> None:
     several = call.settings.query is None
-    for found in find(call.settings, os.environ):
-        sys.stdout.write(_as_json(found) if call.own["json"] else _as_lines(found, several=several))
+    for result in find(call.settings, os.environ):
+        sys.stdout.write(_as_json(result) if call.own["json"] else _as_lines(result, several=several))
 
 
-def _as_json(found: Found) -> str:
-    hits = [{name: value for name, value in dataclasses.asdict(hit).items() if value is not None} for hit in found.hits]
-    return documents.to_json({"id": found.query.guid, "query": " ||| ".join(found.query.texts), "hits": hits}) + "\n"
+def _as_json(result: Found) -> str:
+    hits = [{name: value for name, value in dataclasses.asdict(hit).items() if value is not None} for hit in result.hits]
+    return documents.to_json({"id": result.query.guid, "query": " ||| ".join(result.query.texts), "hits": hits}) + "\n"
 
 
-def _as_lines(found: Found, *, several: bool) -> str:
+def _as_lines(result: Found, *, several: bool) -> str:
     """Returns a tab-separated line per text: the query's id if there are several, then cosine, id and text."""
     lines = []
-    for hit in found.hits:
+    for hit in result.hits:
         text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None)
-        cells = [*([found.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]
+        cells = [*([result.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]
         lines.append("\t".join(map(cell, cells)))
     return "".join(f"{line}\n" for line in lines)
 

@@ -48,8 +48,8 @@ def unused_rows(vocabulary: Vocabulary) -> list[int]:
 
 def most_saving(counts: Counts, tokenizer: WordPieceTokenizer, top: int) -> tuple[NewWord, ...]:
     """Returns the `top` words whose rows save the most pieces, sorted by savings, then alphabetically."""
-    found = (NewWord(word, tuple(tokenizer.pieces_of_word(word)), times) for word, times in counts.words.items())
-    saving = [new for new in found if new.saved and len(new.word) <= LONGEST]
+    candidates = (NewWord(word, tuple(tokenizer.pieces_of_word(word)), times) for word, times in counts.words.items())
+    saving = [new for new in candidates if new.saved and len(new.word) <= LONGEST]
     return tuple(sorted(saving, key=lambda new: (-new.saved, new.word))[:top])
 
 
@@ -80,17 +80,17 @@ def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
         data = files.read_bytes(path).removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise DataError(f"cannot read the words: {files.reason(error)}", path) from error
-    found = []
+    numbered = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         try:
             text = line.decode().strip()
         except UnicodeDecodeError as error:
             raise DataError("not UTF-8; a list of words has one a line", path, number) from error
         if text:
-            found.append((number, text))
-    if not found:
+            numbered.append((number, text))
+    if not numbered:
         raise DataError("no word in the file", path)
-    return found
+    return numbered
 
 
 def _refuse_unusable(path: object, lines: Iterable[tuple[int, str]]) -> None:

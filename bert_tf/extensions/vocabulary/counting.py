@@ -45,30 +45,30 @@ def chunks(texts: Sequence[str]) -> Chunks:
 
 def count(parts: Iterable[Chunks], *, rules: Rules, most: int = _MOST_WORDS) -> Counts:
     """Counts words; beyond `most` different ones, those seen only once so far are dropped."""
-    found: Counter[str] = Counter()
+    times_by_word: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
     texts = 0
     for part in parts:
         waiting.update(part.times)
         texts += part.texts
         if len(waiting) > min(_MOST_CHUNKS, most):
-            _cut(waiting, found, rules)
-            _forget(found, most)
-    _cut(waiting, found, rules)
-    return Counts(found, texts)
+            _cut(waiting, times_by_word, rules)
+            _forget(times_by_word, most)
+    _cut(waiting, times_by_word, rules)
+    return Counts(times_by_word, texts)
 
 
-def _cut(waiting: Counter[str], found: Counter[str], rules: Rules) -> None:
+def _cut(waiting: Counter[str], times_by_word: Counter[str], rules: Rules) -> None:
     for chunk, times in waiting.items():
         for word in words(chunk, rules):
-            found[word] += times
+            times_by_word[word] += times
     waiting.clear()
 
 
-def _forget(found: Counter[str], most: int) -> None:
-    if len(found) > most:
-        for word in [word for word, times in found.items() if times == 1]:
-            del found[word]
+def _forget(times_by_word: Counter[str], most: int) -> None:
+    if len(times_by_word) > most:
+        for word in [word for word, times in times_by_word.items() if times == 1]:
+            del times_by_word[word]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,10 +102,10 @@ class Fertility:
 def fertility_of(counts: Counts, tokenizer: WordPieceTokenizer) -> Fertility:
     pieces = cut = unknown = 0
     for word, times in counts.words.items():
-        found = tokenizer.pieces_of_word(word)
-        pieces += times * len(found)
-        cut += times * (len(found) > 1)
-        unknown += times * (found == [UNK])
+        word_pieces = tokenizer.pieces_of_word(word)
+        pieces += times * len(word_pieces)
+        cut += times * (len(word_pieces) > 1)
+        unknown += times * (word_pieces == [UNK])
     return Fertility(counts.total, pieces, cut, unknown, counts.texts)
 
 

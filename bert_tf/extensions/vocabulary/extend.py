@@ -111,11 +111,11 @@ def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Exten
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         _write(folder, model, after, dict(zip(done.rows, (before.vocabulary.ids(new.pieces) for new in chosen))))
         (folder / ADDED).write_text(_table(chosen, done.rows), encoding="utf-8")
-        models.note(folder, "extend", [model.found], words=len(chosen))
+        models.note(folder, "extend", [model.checkpoint], words=len(chosen))
     sizes = len(before.vocabulary), len(after.vocabulary)
-    found = {} if counts is None else {"before": fertility_of(counts, before), "after": fertility_of(counts, after)}
+    fertilities = {} if counts is None else {"before": fertility_of(counts, before), "after": fertility_of(counts, after)}
     others = Counter() if counts is None else cut_otherwise(counts, before, after)
-    return Extended(output, chosen, done.rows, sizes, found, others)
+    return Extended(output, chosen, done.rows, sizes, fertilities, others)
 
 
 def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> PublishedModel:
@@ -130,21 +130,21 @@ def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> Publishe
     return models.PublishedModel(models.opened(source.checkpoint), *files)
 
 
-def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
+def _tokenizer(model: PublishedModel, chosen: bool | None) -> WordPieceTokenizer:
     """Makes the model's tokenizer; checks that its parts fit each other."""
     from bert_tf.estimator import preflight, run_folder
     from bert_tf.extensions.vocabulary.new_rows import WORD_TABLE
 
-    place, path = model.found.folder, model.vocabulary_file
+    folder, path = model.checkpoint.folder, model.vocabulary_file
     if path is None:
-        raise CheckpointError(f"{place}: no vocabulary beside the weights; name it with --vocab_file")
+        raise CheckpointError(f"{folder}: no vocabulary beside the weights; name it with --vocab_file")
     if WORD_TABLE not in model.entries:
-        raise CheckpointError(f"{model.found.place}: no {WORD_TABLE}; see checkpoint inspect")
+        raise CheckpointError(f"{model.checkpoint.name}: no {WORD_TABLE}; see checkpoint inspect")
     vocabulary, config = Vocabulary.from_file(path), model.config
-    lower_case: bool = model.record.get("do_lower_case", casing.find(vocabulary).lower_case) if given is None else given
+    lower_case: bool = model.record.get("do_lower_case", casing.find(vocabulary).lower_case) if chosen is None else chosen
     problems = preflight.check_model(config, vocabulary, max_seq_length=config.max_position_embeddings)
     problems += preflight.check_casing(vocabulary, lower_case=lower_case)
-    preflight.refuse(problems + run_folder.misfits_of_parts(place, config, vocabulary))
+    preflight.refuse(problems + run_folder.misfits_of_parts(folder, config, vocabulary))
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 
@@ -184,13 +184,13 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     models.write_model(folder, entries, beside=None)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
     (folder / run_layout.VOCABULARY).write_text(after.vocabulary.to_text(), encoding="utf-8")
-    models.copy(folder, model.found.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary
-    others = any((model.found.folder / name).is_file() for name in (text_rules.PIPELINE, text_rules.ADDED))
+    models.copy(folder, model.checkpoint.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary
+    others = any((model.checkpoint.folder / name).is_file() for name in (text_rules.PIPELINE, text_rules.ADDED))
     if others and (after.vocabulary.text_rules != PUBLISHED or not (folder / text_rules.CONFIG).is_file()):
         rules = after.vocabulary.text_rules
         values = {"do_lower_case": after.lower_case, **(rules.values() if rules != PUBLISHED else {})}
         (folder / text_rules.CONFIG).write_text(documents.to_json(values) + "\n", encoding="utf-8")
-    record = run_folder.load_record(model.found.folder)
+    record = run_folder.load_record(model.checkpoint.folder)
     if record is not None:  # a trained model: its head is still usable
         parts = {"vocabulary_sha256": after.vocabulary.fingerprint, "bert_config": config.as_dict()}
         known = {name: value for name, value in parts.items() if name in record[run_folder.DETERMINING]}

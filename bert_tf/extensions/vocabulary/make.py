@@ -83,10 +83,10 @@ def make(settings: MakeSettings) -> Made:
     if len(trained.tokens) < settings.size:
         log.warning("%d pieces, fewer than --size=%d: the corpus yields no more", len(trained.tokens), settings.size)
     vocabulary = Vocabulary(trained.tokens, path=output)
-    found = fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
+    fertility = fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
     with lock.writing_file(output):
         atomic.write_text(output, vocabulary.to_text(), follows=True)
-    return Made(output, vocabulary, trained, found)
+    return Made(output, vocabulary, trained, fertility)
 
 
 def _output(settings: MakeSettings) -> Path:

@@ -26,8 +26,8 @@ def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Arr
 
 def _with_rows(array: Array, pieces: Pieces) -> Array:
     rows = max(len(array), *(row + 1 for row in pieces))
-    found = np.empty((rows, *array.shape[1:]), array.dtype)
-    found[: len(array)] = array
+    extended = np.empty((rows, *array.shape[1:]), array.dtype)
+    extended[: len(array)] = array
     for row, others in pieces.items():
-        found[row] = array[list(others)].astype(np.float64).mean(axis=0)
-    return found
+        extended[row] = array[list(others)].astype(np.float64).mean(axis=0)
+    return extended

@@ -111,31 +111,28 @@ def count_words(patterns: Sequence[str], form: CorpusSettings, *, rules: Rules) 
     `patterns` are files, `glob` patterns or `-` (standard input), also comma-separated.
     """
     corpus = form.corpus(documents.find(",".join(patterns)))
-    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
-    found = counting.count(parts, rules=rules)
-    if not found.words:
+    size = sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path))
+    workers = 1 if corpus.can_be_read_again and size < _ALONE else processes.cores()
+    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=workers)
+    counts = counting.count(parts, rules=rules)
+    if not counts.words:
         raise DataError("the text has no words", ", ".join(corpus.files)[:200])
-    log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))
-    return found
+    log.info("%s, %d different, in %s", counted(counts.total, "word"), len(counts.words), counted(counts.texts, "sentence"))
+    return counts
 
 
 def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
     return counting.chunks(documents.parse(piece, corpus).sentences)
 
 
-def _workers(corpus: Corpus) -> int:
-    known = corpus.can_be_read_again and sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path)) < _ALONE
-    return 1 if known else processes.cores()
+def fertility_lines(fertilities: Mapping[str, Fertility]) -> Iterator[str]:
+    yield from table(_HEAD, [(name, *_cells(fertility)) for name, fertility in fertilities.items()])
 
 
-def fertility_lines(found: Mapping[str, Fertility]) -> Iterator[str]:
-    yield from table(_HEAD, [(name, *_cells(one)) for name, one in found.items()])
-
-
-def _cells(found: Fertility) -> Sequence[str]:
-    shares = (f"{100 * share:.2f} %" for share in (found.cut_share, found.unknown_share))
-    counts = (f"{number:,}" for number in (found.words, found.pieces))
-    return *counts, f"{found.pieces_a_word:.4f}", *shares, f"{found.tokens_a_sentence:.2f}"
+def _cells(fertility: Fertility) -> Sequence[str]:
+    shares = (f"{100 * share:.2f} %" for share in (fertility.cut_share, fertility.unknown_share))
+    counts = (f"{number:,}" for number in (fertility.words, fertility.pieces))
+    return *counts, f"{fertility.pieces_a_word:.4f}", *shares, f"{fertility.tokens_a_sentence:.2f}"
 
 
 def shortened(words: Iterable[str], most: int = 20) -> str:

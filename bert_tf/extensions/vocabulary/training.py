@@ -45,39 +45,30 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
 
     `min_frequency` applies to characters and adjacent pieces. Raises FlagError if the characters alone exceed the size.
     """
-    found = _characters(counts)
-    kept = sorted(c for c, times in found.items() if times >= min_frequency)
-    left_out = Counter({c: times for c, times in found.items() if times < min_frequency})
-    given = [*_special(unused), *kept, *(_SUFFIX + c for c in kept if _goes_on(c))]
-    if not kept:
+    characters: Counter[str] = Counter()
+    for word, times in counts.words.items():
+        for c in word:
+            characters[c] += times
+    common = sorted(c for c, times in characters.items() if times >= min_frequency)
+    left_out = Counter({c: times for c, times in characters.items() if times < min_frequency})
+    within_words = [_SUFFIX + c for c in common if not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)]
+    initial = [*_special(unused), *common, *within_words]
+    if not common:
         raise FlagError(f"--min_frequency={min_frequency}: no character of the corpus occurs that often; lower it")
-    if len(given) > size:
+    if len(initial) > size:
         raise FlagError(
-            f"--size={size}: {len(_special(unused))} special pieces and {len(kept)} characters, at the beginning of words and"
-            f" within, are {len(given)}; raise --size, or --min_frequency to leave rare characters out"
+            f"--size={size}: {len(_special(unused))} special pieces and {len(common)} characters, at the beginning of words and"
+            f" within, are {len(initial)}; raise --size, or --min_frequency to leave rare characters out"
         )
     usable = [pair for pair in counts.ranked() if len(pair[0]) <= LONGEST and left_out.keys().isdisjoint(pair[0])]
-    return Trained(_trained(usable, given, size, min_frequency), len(kept), left_out)
+    return Trained(_trained(usable, initial, size, min_frequency), len(common), left_out)
 
 
 def _special(unused: int) -> list[str]:
     return [PAD, *map(UNUSED.format, range(unused)), UNK, CLS, SEP, MASK]
 
 
-def _characters(counts: Counts) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for word, times in counts.words.items():
-        for c in word:
-            found[c] += times
-    return found
-
-
-def _goes_on(c: str) -> bool:
-    """Whether a character can continue a word."""
-    return not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)
-
-
-def _trained(pairs: Sequence[tuple[str, int]], given: Sequence[str], size: int, min_frequency: int) -> tuple[str, ...]:
+def _trained(pairs: Sequence[tuple[str, int]], initial: Sequence[str], size: int, min_frequency: int) -> tuple[str, ...]:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     part = max(sum(times for _, times in pairs) // _MOST_FED, 1)
@@ -86,7 +77,7 @@ def _trained(pairs: Sequence[tuple[str, int]], given: Sequence[str], size: int, 
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=max(min_frequency // part, 1),
-        special_tokens=list(given),
+        special_tokens=list(initial),
         continuing_subword_prefix=_SUFFIX,
         show_progress=False,
     )

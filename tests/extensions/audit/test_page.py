@@ -100,8 +100,8 @@ def test_decisions_by_keys_are_the_corrections_of_a_training(opened, path, tmp_p
     opened.open(path, width=1400)  # decisions are kept
     (tmp_path / "corrections.csv").write_bytes(opened.evaluate(FILE).encode())
     found = str(tmp_path / "corrections.csv")
-    assert corrections.read(found, corrections.EXCLUDE) == {"train-1": "", "train-3": ""}
-    assert corrections.read(found, corrections.RELABEL) == {"train-0": '"b"', "train-2": "=c"}
+    assert corrections.read_labels(found, corrections.EXCLUDE) == {"train-1": "", "train-3": ""}
+    assert corrections.read_labels(found, corrections.RELABEL) == {"train-0": '"b"', "train-2": "=c"}
     opened.evaluate("document.querySelector('tr[data-id=train-1]').focus()")
     opened.evaluate(f"{PRESS}(['u'])")
     assert "train-1" not in opened.evaluate(FILE)

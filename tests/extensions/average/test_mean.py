@@ -16,25 +16,25 @@ def checkpoint(folder, number, **entries):
     ("shares", "expected"), [(None, 3.0), ([1, 0, 3], 4.75), ([1e308, 1e308, 1e308], 3.0), ([1e-320, 1e-320, 1e-320], 3.0)]
 )
 def test_only_the_ratio_of_shares_counts(tmp_path, shares, expected):
-    found = mean.of([checkpoint(tmp_path, number) for number in (1, 2, 6)], shares)
+    found = mean.mean_weights([checkpoint(tmp_path, number) for number in (1, 2, 6)], shares)
     assert (found["bert/w"].tolist(), found["bert/w"].dtype, found["global_step"]) == ([expected] * 2, np.float32, 6)
 
 
 def test_the_mean_of_one_has_its_bits(tmp_path):
     value = np.array([-0.0, 0.1], np.float32)
-    assert mean.of([checkpoint(tmp_path, 1, **{"bert/w": value})])["bert/w"].tobytes() == value.tobytes()
+    assert mean.mean_weights([checkpoint(tmp_path, 1, **{"bert/w": value})])["bert/w"].tobytes() == value.tobytes()
 
 
 def test_is_computed_in_float64(tmp_path):
     # In float32 the sum of 2^24 and 1 is 2^24.
     large, one = np.float32(2**24), np.float32(1.0)
     names = [checkpoint(tmp_path, number, **{"bert/w": value}) for number, value in enumerate((large, one, one))]
-    assert mean.of(names)["bert/w"] == np.float32((2**24 + 2) / 3)
+    assert mean.mean_weights(names)["bert/w"] == np.float32((2**24 + 2) / 3)
 
 
 def test_what_only_training_needs_is_left_out(tmp_path):
     names = [checkpoint(tmp_path, n, **{"bert/w/adam_m": np.ones(2), "bert/w/ema": np.ones(2)}) for n in (1, 3)]
-    assert mean.of(names).keys() == {"bert/w", "global_step"}
+    assert mean.mean_weights(names).keys() == {"bert/w", "global_step"}
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_what_only_training_needs_is_left_out(tmp_path):
 )
 def test_other_models_have_no_mean(tmp_path, entries, said):
     with pytest.raises(CheckpointError, match=said):
-        mean.of([checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, **entries)])
+        mean.mean_weights([checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, **entries)])

@@ -26,7 +26,7 @@ def rule(folder, content, name="decision.json"):
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
     (run,) = run_files.read([folder])
-    return panel.of(run)
+    return panel.contents_of(run)
 
 
 @pytest.fixture

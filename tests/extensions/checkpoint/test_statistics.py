@@ -8,9 +8,9 @@ from bert_tf.extensions.checkpoint.statistics import Distance
 
 
 def test_by_hand():
-    found = statistics.of(np.array([[3.0, -4.0], [np.nan, np.inf]], np.float32))
+    found = statistics.summary_of(np.array([[3.0, -4.0], [np.nan, np.inf]], np.float32))
     assert (found.norm, found.lowest, found.highest, found.nan, found.infinite) == (5.0, -4.0, 3.0, 1, 1)
-    none = statistics.of(np.array([np.nan], np.float32))
+    none = statistics.summary_of(np.array([np.nan], np.float32))
     assert (none.norm, none.lowest, none.highest) == (0.0, None, None)
 
 
@@ -18,7 +18,7 @@ def test_by_hand():
 def test_large_arrays_are_read_in_blocks(dtype, monkeypatch):
     monkeypatch.setattr(statistics, "_BLOCK", 7)
     values = np.arange(-50, 50).reshape(10, 10).astype(dtype)
-    found = statistics.of(values)
+    found = statistics.summary_of(values)
     assert found.norm == pytest.approx(math.sqrt(sum(x * x for x in range(-50, 50))))
     assert (found.lowest, found.highest) == (-50, 49)
 

@@ -224,7 +224,7 @@ def test_what_cannot_be_read_or_written_is_one_line_and_leaves_nothing(run, tmp_
 )
 def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
     with pytest.raises(FlagError) as caught:
-        beam_options.read(arguments)
+        beam_options.pipeline_options(arguments)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr().err == ""
@@ -249,7 +249,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(run, tmp_path, capsys, serve
     ],
 )
 def test_what_libraries_say_of_a_cluster_is_one_line(error, cause, message):
-    options = beam_options.read(["--runner=FlinkRunner"])
+    options = beam_options.pipeline_options(["--runner=FlinkRunner"])
     with pytest.raises(BertError, match=f"^--beam: FlinkRunner: {message}$"):  # noqa: SIM117
         with beam._readable_errors(options):
             raise error from cause
@@ -317,7 +317,7 @@ def vectors_of(path):
 
 
 def test_options_of_a_runner(monkeypatch):
-    elsewhere = beam_options.read(["--runner=FlinkRunner", "--of_the_server=2"])  # which may know it
+    elsewhere = beam_options.pipeline_options(["--runner=FlinkRunner", "--of_the_server=2"])  # which may know it
     assert elsewhere.get_all_options()["runner"] == "FlinkRunner"
     with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
         beam.transfer([], None, None, ["--runner=NoSuchRunner"])

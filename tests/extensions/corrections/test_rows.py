@@ -101,5 +101,7 @@ def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file
     text = findings.table(found, ",")
     cells = [line["id"] for line in csv.DictReader(io.StringIO(text, newline=""))]
     assert cells == ["'=1+1", "'+cmd", "'-a", "'@x", "''=1+1", "'\tx", "-0.5", "'a", "plain"]
-    assert list(corrections.read(file(text), corrections.RELABEL).items()) == [(name.strip(), name.strip()) for name in names]
-    assert corrections.read(file("id,label\n'=a,b\n"), corrections.RELABEL) == {"'=a": "b"}  # not written by an audit
+    assert list(corrections.read_labels(file(text), corrections.RELABEL).items()) == [
+        (name.strip(), name.strip()) for name in names
+    ]
+    assert corrections.read_labels(file("id,label\n'=a,b\n"), corrections.RELABEL) == {"'=a": "b"}  # not written by an audit

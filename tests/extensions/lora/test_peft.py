@@ -87,7 +87,7 @@ def test_merged_weights_compute_their_logits(checkpoint):
 
 def parts_of(prefix: str) -> dict[str, np.ndarray]:
     """Weights of the parent, with updates beside them."""
-    parent = model_reader(adapter.read(Path(prefix).parent).parent)
+    parent = model_reader(adapter.read_adapter(Path(prefix).parent).parent)
     plan, own = plan_restore(parent, config_of(prefix), ()), CheckpointReader(prefix)
     return {**{name: parent[plan.stored(name)] for name in plan.loaded}, **{name: own[name] for name in own.shapes}}
 
@@ -123,13 +123,13 @@ def test_a_training_graph_has_their_logits_and_gradients(checkpoint, way, reques
 def test_what_is_written_computes_the_same(checkpoint, tmp_path):
     """Bytes for bytes, but ModernBERT's: three updates become one of three times the rank."""
     kind, prefix = checkpoint
-    note = adapter.read(Path(prefix).parent)
+    note = adapter.read_adapter(Path(prefix).parent)
     family = SentenceFamily(("no", "maybe", "yes"))
     peft_format.write(tmp_path, CheckpointReader(prefix), note, config_of(prefix), family)
     written = safetensors.numpy.load_file(tmp_path / "adapter_model.safetensors")
     assert written.keys() == held(kind, "adapter").keys()
     values = peft_format.read_config(tmp_path)
-    again = peft_format.read(tmp_path, values, config_of(prefix))
+    again = peft_format.read_peft(tmp_path, values, config_of(prefix))
     assert again.scalings == pytest.approx(note.scalings)
     before = CheckpointReader(prefix)
     for scope in scopes(again.entries):
@@ -191,7 +191,7 @@ def test_other_heads_are_written_and_read(kind, head, tmp_path):
     note = adapter.Adapter("/parent", "0" * 64, 1.5)
     peft_format.write(tmp_path, CheckpointReader(tmp_path / "model.ckpt"), note, config, family)
     values = peft_format.read_config(tmp_path)
-    found = peft_format.read(tmp_path, values, config)
+    found = peft_format.read_peft(tmp_path, values, config)
     others = {f"{scope.replace('query', name)}/{part}" for name in ("key", "value") for part in (DOWN, UP)}
     assert found.entries.keys() - (others if kind == "modernbert" else set()) == entries.keys()
     for name in entries.keys() - {f"{scope}/{DOWN}"}:

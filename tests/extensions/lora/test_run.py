@@ -134,7 +134,7 @@ def copied(trained: Path, folder: Path, parent: str) -> Path:
     """A copy of a run whose parent is the checkpoint of this name."""
     copy = shutil.copytree(trained, folder)
     for path in copy.rglob("adapter.json"):
-        path.write_text(path.read_text().replace(adapter.read(trained).parent, parent))
+        path.write_text(path.read_text().replace(adapter.read_adapter(trained).parent, parent))
     return copy
 
 
@@ -188,7 +188,7 @@ def test_a_damaged_file_is_refused(trained, change, message, tmp_path):
     change(values)
     (tmp_path / "adapter.json").write_text(json.dumps(values))
     with pytest.raises(CheckpointError, match=f"adapter.json: damaged: {message}.*; restore it"):
-        adapter.read(tmp_path)
+        adapter.read_adapter(tmp_path)
 
 
 def test_a_checkpoint_without_its_file_is_refused(trained, tmp_path):
@@ -292,7 +292,10 @@ def test_another_run_starts_from_one_with_updates(own, trained, tmp_path):
     found = run(own, tmp_path / "out", init_checkpoint=str(trained), lora_targets="output")
     scope = "bert/encoder/layer_0/output/dense"
     change = found[f"{scope}/{DOWN}"] @ found[f"{scope}/{UP}"]
-    reader, parent = model_reader(tmp_path / "out" / "model.ckpt-3"), model_reader(adapter.read(tmp_path / "out").parent)
+    reader, parent = (
+        model_reader(tmp_path / "out" / "model.ckpt-3"),
+        model_reader(adapter.read_adapter(tmp_path / "out").parent),
+    )
     np.testing.assert_allclose(reader[f"{scope}/kernel"], parent[f"{scope}/kernel"] + change, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(reader[f"{SCOPES[0]}/kernel"], parent[f"{SCOPES[0]}/kernel"])
 
@@ -302,7 +305,7 @@ def test_a_student_has_updates_of_its_teachers_layers(own, trained, tmp_path):
     bert_tf.distill(
         trained, data_dir=own.data_dir, output_dir=out, lora_rank=2, student_layers=1, num_train_steps=2, learning_rate=0.01
     )
-    teacher, student = model_reader(adapter.read(out).parent), model_reader(out / "model.ckpt-2")
+    teacher, student = model_reader(adapter.read_adapter(out).parent), model_reader(out / "model.ckpt-2")
     ours = "bert/encoder/layer_0/output/dense/kernel"
     np.testing.assert_array_equal(student[ours], teacher[ours.replace("layer_0", "layer_1")])
 

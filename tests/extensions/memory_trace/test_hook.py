@@ -50,7 +50,7 @@ def test_only_the_asked_step_is_traced(traced):
 
 def test_what_is_read_back_are_the_sums_phases_and_sizes_of_the_step(traced):
     folder, records = traced
-    trace = trace_file.read(folder / "memory_trace_step5.txt")
+    trace = trace_file.read_trace(folder / "memory_trace_step5.txt")
     devices = records[4].step_stats.dev_stats
     outputs = (output for device in devices for node in device.node_stats for output in node.output)
     allocated = [output.tensor_description.allocation_description for output in outputs]
@@ -71,7 +71,7 @@ def test_what_is_read_back_are_the_sums_phases_and_sizes_of_the_step(traced):
 def test_live_memory_of_a_real_step(traced):
     folder, records = traced
     assert [path.name for path in folder.glob("live_memory*")] == ["live_memory_step5.tsv"]
-    step = live_memory.read(folder / "live_memory_step5.tsv")
+    step = live_memory.read_step(folder / "live_memory_step5.tsv")
     recorded = live_memory.live_memory(records[4])
     assert {name: memory.live.tolist() for name, memory in step.memories.items()} == {
         name: memory.live.tolist() for name, memory in recorded.items()

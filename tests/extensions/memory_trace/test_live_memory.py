@@ -116,13 +116,13 @@ def test_file_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "live.tsv"
     live_memory.write(path, STEP)
     assert path.read_text() == TEXT
-    step = live_memory.read(path)
+    step = live_memory.read_step(path)
     live_memory.write(path, step)
     assert path.read_text() == TEXT
     assert (step.number, step.held) == (STEP.number, STEP.held)
     assert [memory.live.tolist() for memory in step.memories.values()] == [[100, 300, 200, 0], [7]]
     path.write_bytes(TEXT.replace("\n", "\r\n").encode())
-    assert live_memory.read(path).memories["pool"].peak == 300
+    assert live_memory.read_step(path).memories["pool"].peak == 300
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_damage_is_named_with_its_line(tmp_path, old, new, line):
     path = tmp_path / "live.tsv"
     path.write_text(TEXT.replace(old, new))
     with pytest.raises(DataError, match=f"{re.escape(str(path))}:{line}: expected .*--memory_trace_step"):
-        live_memory.read(path)
+        live_memory.read_step(path)
 
 
 def test_other_files(tmp_path):
     (tmp_path / "other").write_text("SrcNode a 0\n")
     for name, problem in (("other", "not a file of live memory"), ("none", "cannot read: No such file")):
         with pytest.raises(DataError, match=problem):
-            live_memory.read(tmp_path / name)
+            live_memory.read_step(tmp_path / name)

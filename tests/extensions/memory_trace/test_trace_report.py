@@ -73,14 +73,14 @@ def test_rejects_other_files(tmp_path):
         (tmp_path, "cannot read: Is a directory"),
     ):
         with pytest.raises(DataError, match=problem):
-            trace_file.read(path)
+            trace_file.read_trace(path)
 
 
 def test_writes_the_published_lines(tmp_path):
     trace_file.write(tmp_path / "t.txt", Trace((("a b", (Output(1, 4, 256, "", 9),)), ("c", ()))))
     assert (tmp_path / "t.txt").read_text() == "SrcNode a_b 1\nOutput 1 4 256 unknown 9\nSrcNode c 0\n"
     trace_file.write(tmp_path / "t.txt", parse(TRACE))
-    assert trace_file.read(tmp_path / "t.txt").nodes == parse(TRACE).nodes
+    assert trace_file.read_trace(tmp_path / "t.txt").nodes == parse(TRACE).nodes
     with pytest.raises(OutputError, match="cannot write"):
         trace_file.write(tmp_path / "t.txt" / "t.txt", Trace(()))
 

@@ -71,7 +71,7 @@ def test_there_are_shards_of_the_rows_of_the_text(source, made, tmp_path):
         (tmp_path / name).write_bytes(data)
     paths = [str(tmp_path / name) for name in shards]
     records = Records.open(paths, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
-    found = records.read(np.arange(len(records)))
+    found = records.read_rows(np.arange(len(records)))
     assert (records.seq_length, records.max_predictions, len(records)) == (32, 20, tally["rows"])
     assert found.input_mask.sum() == tally["tokens"]
     assert found.slots.sum() == tally["masks"]
@@ -154,7 +154,7 @@ def test_without_next_sentences_rows_have_one_segment_in_files_with_commas(sourc
     assert classifier.pretraining_data(arguments(source, ",".join(names), num_shards=1, nsp=False)) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "a.json", "b.json"}
     records = Records.open(names, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
-    found = records.read(np.arange(len(records)))
+    found = records.read_rows(np.arange(len(records)))
     assert not found.segment_ids.any()
     assert not found.next_sentence_labels.any()
     assert "follow each other" not in capsys.readouterr().out
@@ -169,7 +169,7 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
         assert b"documents      2, with 3 sentences and 4 pieces" in done.stdout
     vocabulary = Vocabulary.from_file(source / "vocab.txt")
     records = Records.open([str(tmp_path / "x")], vocabulary, folder=tmp_path / "index")
-    assert set(records.read(np.arange(len(records))).ids[:, 0]) <= set(vocabulary.ids("efgh"))
+    assert set(records.read_rows(np.arange(len(records))).ids[:, 0]) <= set(vocabulary.ids("efgh"))
 
 
 def test_the_library_writes_what_the_command_writes(source, made, tmp_path, capsys):

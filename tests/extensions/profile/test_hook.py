@@ -128,7 +128,7 @@ def test_under_nsight_systems_tensorflow_s_profiler_is_left_off_and_of_a_long_ra
 
 
 def tables(folder):
-    found = operations_file.read(folder / "operations.json")
+    found = operations_file.read_record(folder / "operations.json")
     return found, time_tables.op_table(found)
 
 

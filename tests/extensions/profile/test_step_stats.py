@@ -78,7 +78,7 @@ def test_a_profile_is_read_from_where_tensorflow_writes_it(tmp_path):
 def test_what_is_read_back_is_what_was_written(tmp_path):
     record = recorded.on_gpu()
     operations_file.write(tmp_path / "operations.json", record)
-    assert operations_file.read(tmp_path / "operations.json") == record
+    assert operations_file.read_record(tmp_path / "operations.json") == record
     assert json.loads((tmp_path / "operations.json").read_text())["operations"][0]["name"] == recorded.BATCH
 
 
@@ -89,4 +89,4 @@ def test_another_file_is_a_problem_of_one_line(tmp_path, text):
     path = tmp_path / "operations.json"
     path.write_text(text)
     with pytest.raises(DataError, match="this is not a list of operations as --profile_steps writes it; record it again"):
-        operations_file.read(path)
+        operations_file.read_record(path)

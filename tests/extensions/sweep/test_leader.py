@@ -146,8 +146,8 @@ def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
 def test_of_many_runs_each_result_is_read_at_most_twice_and_the_table_is_written_once_a_round(tmp_path, monkeypatch):
     """So that ten thousand runs on two hundred slots take seconds."""
     runs = [planned(f"r{number}", 1.0 + number % 7) for number in range(400)]
-    machine, read, reads, tables = Machine(), table.read, collections.Counter(), []
-    monkeypatch.setattr(table, "read", lambda folder, name: reads.update([name]) or read(folder, name))
+    machine, read, reads, tables = Machine(), table.read_result, collections.Counter(), []
+    monkeypatch.setattr(table, "read_result", lambda folder, name: reads.update([name]) or read(folder, name))
     results = Leader(runs, tmp_path, [Slot({})] * 20, keep=tables.append, start=machine).lead()
     assert len(results) == len(machine.started) == 400
     assert (max(reads.values()), len(tables)) == (2, 400 // 20)
@@ -185,7 +185,7 @@ def test_a_damaged_result_is_that_of_a_run_that_is_not_done(tmp_path, damage):
 def test_a_cut_result_is_none(tmp_path, text):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "a.json").write_text(text)
-    assert table.read(tmp_path, "a") is None
+    assert table.read_result(tmp_path, "a") is None
 
 
 def test_a_file_where_the_logs_belong_is_one_line(tmp_path):

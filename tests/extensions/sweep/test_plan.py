@@ -22,7 +22,7 @@ def read(tmp_path):
     def of(text):
         path = tmp_path / "sweep.yaml"
         path.write_text(text, encoding="utf-8")
-        return plan.read(path)
+        return plan.read_sweep_file(path)
 
     return of
 

@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def only(folder):
-    (found,) = trials.read(folder)
+    (found,) = trials.read_trials(folder)
     return found
 
 
@@ -59,7 +59,7 @@ def test_runs_are_read_in_the_order_in_which_they_were_drawn(folder):
 def test_the_score_is_the_metric_that_selects_and_tasks_are_apart(folder, tmp_path):
     write(folder, "CoLA-trial0", 0.3, task="CoLA", metric="matthews_correlation", learning_rate=1.0)
     scores = [("CoLA", "matthews_correlation", 0.3), ("MRPC", "accuracy", 0.6)]
-    assert [(one.task, one.metric, one.score(one.every[0])) for one in trials.read(folder)] == scores
+    assert [(one.task, one.metric, one.score(one.every[0])) for one in trials.read_trials(folder)] == scores
     write(tmp_path, "x-trial0", 0.3, task="of another program", metric="bleu")
     assert only(tmp_path).metric == "accuracy"  # of which more is better
 

@@ -109,10 +109,10 @@ def release(*columns: Array) -> None:
 
 def _mapped(path: Path, dtype: np.dtype[Any], size: int) -> Array:
     try:
-        found = path.stat().st_size
-        if found != size * dtype.itemsize:
+        actual = path.stat().st_size
+        if actual != size * dtype.itemsize:
             raise DataError(
-                f"cut off: {found} of {size * dtype.itemsize} bytes; delete the folder, and it is built again", path
+                f"cut off: {actual} of {size * dtype.itemsize} bytes; delete the folder, and it is built again", path
             )
         return np.asarray(np.memmap(path, dtype, "r")) if size else np.zeros(0, dtype)
     except OSError as error:
@@ -125,7 +125,7 @@ def _reaches(path: Path, size: int, dtype: np.dtype[Any]) -> bool:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = documents.read_json(path)
+        content = documents.read_json(path)
     except (OSError, documents.DocumentError):
         return None
-    return found if isinstance(found, dict) and "key" in found and "sizes" in found else None
+    return content if isinstance(content, dict) and "key" in content and "sizes" in content else None

@@ -92,37 +92,37 @@ class Parsed(NamedTuple):
 
 def find(patterns: str) -> tuple[str, ...]:
     """Expands a comma-separated list of names, patterns or `-`; raises FlagError for an empty name or no match."""
-    found: list[str] = []
+    paths: list[str] = []
     for name in patterns.split(","):
         if not name:
             raise FlagError(f"{patterns!r}: an empty name between commas")
         matching = sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path))
         if not matching and glob.has_magic(name) and not os.path.exists(name):
             raise FlagError(f"{name}: no file matches")
-        found += matching or [name]
-    return tuple(dict.fromkeys(found))
+        paths += matching or [name]
+    return tuple(dict.fromkeys(paths))
 
 
 def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: B008  (immutable)
     """Yields the lines of all files, piece by piece, from `start`; only gz files and pipes are read up to there."""
     for number in range(start.file, len(corpus.files)):
         path = corpus.files[number]
-        place = start if number == start.file else Place(number)
+        position = start if number == start.file else Place(number)
         with _readable(path) as at, _opened(path) as stream:
-            at.line = place.line
-            _skip(stream, place.offset)
+            at.line = position.line
+            _skip(stream, position.offset)
             for data in _lines(stream, path, at, is_book=corpus.form_of(path) == BOOK):
-                after = Place(number, place.offset + len(data), place.line + data.count(b"\n"))
-                yield Piece(path, place, data, after)
-                place, at.line = after, after.line
+                after = Place(number, position.offset + len(data), position.line + data.count(b"\n"))
+                yield Piece(path, position, data, after)
+                position, at.line = after, after.line
 
 
 def parse(piece: Piece, corpus: Corpus) -> Parsed:
     """Raises DataError with the line number if the piece is not UTF-8 or not in its format."""
-    found = _PARSERS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
-    if piece.place.offset == 0 and found.starts[:1] != [0]:
-        found.starts.insert(0, 0)
-    return found
+    parsed = _PARSERS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
+    if piece.place.offset == 0 and parsed.starts[:1] != [0]:
+        parsed.starts.insert(0, 0)
+    return parsed
 
 
 def warn_of_lines(corpus: Corpus) -> None:
@@ -187,26 +187,26 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
 
     The end of a piece depends only on its start, so that reading can resume there.
     """
-    kept, size, is_begin = b"", PIECE, at.line == 1
-    while data := stream.read(size - len(kept)):
-        found = encodings.instead_of_text(data) if is_begin else None
-        if found:
-            raise DataError(found, path, 1)
+    buffer, size, is_begin = b"", PIECE, at.line == 1
+    while data := stream.read(size - len(buffer)):
+        problem = encodings.instead_of_text(data) if is_begin else None
+        if problem:
+            raise DataError(problem, path, 1)
         is_begin = False
         if b"\0" in data:
-            line = at.line + (kept + data[: data.index(b"\0")]).count(b"\n")
+            line = at.line + (buffer + data[: data.index(b"\0")]).count(b"\n")
             raise DataError("holds a NUL byte; is it a binary file, or UTF-16?", path, line)
-        kept += data
-        end = (_pause(kept) if is_book else 0) or kept.rfind(b"\n") + 1
+        buffer += data
+        end = (_pause(buffer) if is_book else 0) or buffer.rfind(b"\n") + 1
         if end:
-            yield kept[:end]
-            kept, size = kept[end:], PIECE
-        elif len(kept) > LONGEST_LINE:
+            yield buffer[:end]
+            buffer, size = buffer[end:], PIECE
+        elif len(buffer) > LONGEST_LINE:
             raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; split it into lines", path, at.line)
         else:
-            size = len(kept) + PIECE
-    if kept:
-        yield kept
+            size = len(buffer) + PIECE
+    if buffer:
+        yield buffer
 
 
 def _pause(data: bytes) -> int:
@@ -232,41 +232,41 @@ def _text(piece: Piece) -> str:
 
 def _parse_lines(text: str, cut: Callable[[str], Iterable[str]]) -> Parsed:
     """Parses text lines, with blank lines between documents."""
-    found: list[str] = []
+    all_sentences: list[str] = []
     starts: list[int] = []
     for line in text.split("\n"):
         if line := line.strip():
-            found += cut(line)
+            all_sentences += cut(line)
         else:
-            starts.append(len(found))
+            starts.append(len(all_sentences))
     if text.endswith("\n"):
         starts.pop()  # nothing follows the last line end
-    return Parsed(found, starts)
+    return Parsed(all_sentences, starts)
 
 
 def _of_raw(text: str, language: str) -> list[str]:
     """Sentences of raw text; paragraphs end at blank lines, and at lines too long to be wrapped."""
-    found: list[str] = []
+    all_sentences: list[str] = []
     paragraph: list[str] = []
     for line in (*text.split("\n"), ""):
         line = line.strip()
         if line:
             paragraph.append(line)
         if paragraph and not 0 < len(line) <= WRAPPED:
-            found += sentences.cut(" ".join(paragraph), language)
+            all_sentences += sentences.cut(" ".join(paragraph), language)
             paragraph = []
-    return found
+    return all_sentences
 
 
 def _parse_json(piece: Piece, text: str, corpus: Corpus) -> Parsed:
     """Parses one JSON object per line; a text that is a list holds sentences."""
-    found: list[str] = []
+    all_sentences: list[str] = []
     starts: list[int] = []
     for number, line in enumerate(text.split("\n"), piece.place.line):
         if line := line.strip():
-            starts.append(len(found))
-            found += _of_object(line, corpus, piece.path, number)
-    return Parsed(found, [*starts, len(found)] if starts else [])
+            starts.append(len(all_sentences))
+            all_sentences += _of_object(line, corpus, piece.path, number)
+    return Parsed(all_sentences, [*starts, len(all_sentences)] if starts else [])
 
 
 def _of_object(line: str, corpus: Corpus, path: str, number: int) -> list[str]:
@@ -275,8 +275,8 @@ def _of_object(line: str, corpus: Corpus, path: str, number: int) -> list[str]:
     except DocumentError as error:
         raise DataError(error.problem, path, number) from error
     text = value.get(corpus.text_key) if isinstance(value, dict) else None
-    if isinstance(text, list) and all(isinstance(one, str) for one in text):
-        return [sentence for one in text if (sentence := " ".join(_whole(one).split()))]
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        return [sentence for part in text if (sentence := " ".join(_whole(part).split()))]
     if not isinstance(text, str):
         raise DataError(f"expected an object with {corpus.text_key!r}: a text, or a list of sentences", path, number)
     return _of_raw(_whole(text), corpus.language)

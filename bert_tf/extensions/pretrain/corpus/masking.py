@@ -58,20 +58,17 @@ class Masking:
         self, input_ids: IntArray, input_mask: IntArray, *, rows: npt.NDArray[np.integer[Any]], epoch: int = 0
     ) -> Masked:
         """Masks rows: `input_ids` with [CLS] and [SEP], `input_mask` [B, T], row numbers `rows` [B], `epoch` from 0."""
-        keys = splitmix64(splitmix64(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
+        seed = splitmix64(np.array([self.seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
+        keys = splitmix64(splitmix64(seed) ^ rows.astype(np.uint64))  # [B]
         maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
-        counts = self._counts(input_mask.sum(axis=1), maskable.sum(axis=1), _uniform(keys, _COUNT))
+        wanted = np.floor(input_mask.sum(axis=1) * self.probability + _uniform(keys, _COUNT)).astype(np.int32)
+        wanted = np.clip(wanted, 1, self.max_predictions_per_seq)
+        counts = np.minimum(wanted, maskable.sum(axis=1)).astype(np.int32)  # [B]
         tokens = np.arange(input_ids.shape[1], dtype=np.uint64)
         keys = splitmix64(keys[:, None] ^ tokens)  # [B, T]
         choose = self._words if self.whole_words else _pieces
         chosen = choose(input_ids, maskable, counts, _uniform(keys, _ORDER))
         return self._replaced(input_ids, chosen, keys)
-
-    def _counts(self, tokens: IntArray, maskable: IntArray, drawn: Floats) -> IntArray:
-        """Target number of masks of each row [B]."""
-        wanted = np.floor(tokens * self.probability + drawn).astype(np.int32)
-        counts: IntArray = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable).astype(np.int32)
-        return counts
 
     def _words(self, input_ids: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
         """[B, T] mask by whole words: in random order, skipping words that would exceed the count."""
@@ -84,8 +81,8 @@ class Masking:
         sizes = np.zeros([rows, tokens + 1], np.int32)
         np.add.at(sizes, (np.arange(rows)[:, None], word), 1)
         order_of_word = np.full([rows, tokens], 2.0)
-        row, place = np.nonzero(first)
-        order_of_word[row, word[row, place]] = order[row, place]
+        row, column = np.nonzero(first)
+        order_of_word[row, word[row, column]] = order[row, column]
         taken = np.zeros([rows, tokens + 1], np.bool_)
         left, each = counts.copy(), np.arange(rows)
         for words in np.argsort(order_of_word, axis=1, kind="stable").T[: int(first.sum(axis=1).max(initial=0))]:
@@ -99,17 +96,17 @@ class Masking:
 
     def _replaced(self, input_ids: IntArray, chosen: BoolArray, keys: Bits) -> Masked:
         slots = chosen.sum(axis=1, dtype=np.int32)
-        row, place = np.nonzero(chosen)
-        true = input_ids[row, place]
-        choice, texts = _uniform(keys[row, place], _CHOICE), _texts(self.vocabulary)
-        drawn = texts[(_uniform(keys[row, place], _PIECE) * len(texts)).astype(np.int64)]
+        row, column = np.nonzero(chosen)
+        true = input_ids[row, column]
+        choice, texts = _uniform(keys[row, column], _CHOICE), _texts(self.vocabulary)
+        drawn = texts[(_uniform(keys[row, column], _PIECE) * len(texts)).astype(np.int64)]
         seen = np.where(choice < _MASKED, self.vocabulary.mask_id, np.where(choice < _MASKED + _KEPT, true, drawn))
         masked = input_ids.copy()
-        masked[row, place] = seen
+        masked[row, column] = seen
         shape = len(slots), int(slots.max(initial=0))
         positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
         real = np.arange(shape[1]) < slots[:, None]
-        positions[real], ids[real] = place, true
+        positions[real], ids[real] = column, true
         return Masked(masked, slots, positions, ids)
 
 
@@ -117,8 +114,8 @@ def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -
     """[B, T] mask of the first pieces in random order."""
     order = np.where(maskable, order, 2.0)
     last = np.take_along_axis(np.sort(order, axis=1), np.maximum(counts, 1)[:, None] - 1, axis=1)
-    found: BoolArray = (order <= last) & maskable
-    return found
+    mask: BoolArray = (order <= last) & maskable
+    return mask
 
 
 @functools.lru_cache(maxsize=2)
@@ -134,19 +131,15 @@ def _texts(vocabulary: Vocabulary) -> IntArray:
     return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
 
 
-def _key(seed: int, epoch: int) -> Bits:
-    return splitmix64(np.array([seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
-
-
 def _uniform(keys: Bits, purpose: int) -> Floats:
     """A number in [0, 1) per key, different for each purpose."""
-    found = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
-    return found.astype(np.float64, copy=False)
+    numbers = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
+    return numbers.astype(np.float64, copy=False)
 
 
 def splitmix64(values: Bits) -> Bits:
     """One step of SplitMix64 (Steele et al., 2014) from each value."""
-    found = values + np.uint64(0x9E3779B97F4A7C15)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -37,8 +37,8 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
     """
     total, left = len(tasks) if isinstance(tasks, Sized) else None, iter(tasks)
     first = list(itertools.islice(left, 2)) if workers > 1 else []
-    given = itertools.chain(first, left)
-    results = map(work, given) if len(first) < 2 else _by_workers(work, given, workers)
+    all_tasks = itertools.chain(first, left)
+    results = map(work, all_tasks) if len(first) < 2 else _by_workers(work, all_tasks, workers)
     with contextlib.closing(progress.bar(unit=f" {unit}", total=total)) as bar:
         for result in results:
             yield result
@@ -76,10 +76,10 @@ def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Ite
                 waiting = next(numbered, None)
                 collect(timeout=0)  # idle workers go before new ones
             while following in done:
-                error, found = done.pop(following)
+                error, result = done.pop(following)
                 if error is not None:  # in task order too, so that it is always the same error
                     raise error
-                yield found
+                yield result
                 following += 1
             collect(timeout=None)
     finally:
@@ -103,8 +103,8 @@ class _Worker:
     def result(self) -> tuple[Exception | None, Any]:
         """The task's error or None, and its result."""
         with _readable():
-            error, found = self.connection.recv()
-        return error, found
+            error, value = self.connection.recv()
+        return error, value
 
     def end(self) -> None:
         self._process.kill()
@@ -147,12 +147,12 @@ def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
             task = connection.recv()
         except EOFError:
             return
-        error, found = None, None
+        error, result = None, None
         try:
-            found = work(task)
+            result = work(task)
         except Exception as raised:
             error = raised
-        connection.send((error, found))
+        connection.send((error, result))
 
 
 def _end_with_parent() -> None:

@@ -86,8 +86,8 @@ def framed(example: bytes) -> bytes:
 
 
 def _sum(data: bytes) -> bytes:
-    found = google_crc32c.value(data)
-    return _SUM.pack(((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    crc = google_crc32c.value(data)
+    return _SUM.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Records:
         for path in paths:
             _check_fingerprint(path, vocabulary)
         made = cls(tuple(paths), _index(paths, Path(folder)), vocabulary)
-        made.read(np.zeros(1, np.int64))
+        made.read_rows(np.zeros(1, np.int64))
         return made
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Records:
         """S, mask places of all rows."""
         return len(self._features(0)["masked_lm_ids"].int64_list.value)
 
-    def read(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
+    def read_rows(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
         """Reads rows `numbers` [B] in any order."""
         rows = [self._row(int(number)) for number in numbers]
         ids, mask, segments, positions, true_ids, weights, labels = (np.array(column, np.int32) for column in zip(*rows))
@@ -144,7 +144,7 @@ class Records:
         largest = max(int(ids.max()), int(row["masked_lm_ids"].max(initial=0)))
         smallest = min(int(ids.min()), int(row["masked_lm_ids"].min(initial=0)))
         if not 0 <= smallest <= largest < len(vocabulary) or ids[0] != vocabulary.cls_id:
-            path, of_file = self._place(number)
+            path, of_file = self._location(number)
             raise VocabularyError(
                 f"row {of_file + 1} was made with another vocabulary: its piece 1 is {ids[0]}, [CLS] is {vocabulary.cls_id};"
                 f" its largest piece is {largest}, the vocabulary has {len(vocabulary)}",
@@ -172,23 +172,23 @@ class Records:
             example.ParseFromString(data[:length])
         except message.DecodeError as error:
             raise self._problem(number, f"is not a tf.train.Example: {error}") from error
-        found = example.features.feature
-        missing = [name for name in FIELDS if name not in found]
+        features = example.features.feature
+        missing = [name for name in FIELDS if name not in features]
         if missing:
             raise self._problem(number, f"has no {missing[0]}; is this pre-training data?")
-        return found
+        return features
 
     @functools.cached_property
     def _maps(self) -> list[mmap.mmap]:
         return [_mapped(path) for path in self.paths]
 
-    def _place(self, number: int) -> tuple[str, int]:
+    def _location(self, number: int) -> tuple[str, int]:
         """File of a row, and its number in it."""
         file = int(self.index["file"][number])
         return self.paths[file], number - int(np.searchsorted(self.index["file"], file))
 
     def _problem(self, number: int, problem: str) -> DataError:
-        path, of_file = self._place(number)
+        path, of_file = self._location(number)
         return DataError(f"row {of_file + 1}: {problem}", path)
 
 
@@ -227,12 +227,12 @@ def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
     """Rejects shards of another vocabulary if it is recorded; the published script does not record it."""
     manifest = manifest_of(path)
     try:
-        said = json_documents.read_json(manifest)
+        content = json_documents.read_json(manifest)
     except FileNotFoundError:
         return
     except (OSError, json_documents.DocumentError) as error:
         raise DataError(f"cannot be read: {error}; delete it, if the shards are whole", manifest) from error
-    fingerprint = str(said.get("vocabulary")) if isinstance(said, dict) else None
+    fingerprint = str(content.get("vocabulary")) if isinstance(content, dict) else None
     if fingerprint is not None and fingerprint != vocabulary.fingerprint:
         raise VocabularyError(f"it was made with another vocabulary, {fingerprint[:12]}... in {manifest}; name that one", path)
 
@@ -247,12 +247,12 @@ def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
             for file, path in enumerate(paths):
                 places = _places(path)
                 while block := list(itertools.islice(places, _BLOCK)):
-                    writer.append({_OFFSETS: np.array([(file, *place) for place in block], INDEX)})
+                    writer.append({_OFFSETS: np.array([(file, *location) for location in block], INDEX)})
             if not writer.sizes[_OFFSETS]:
                 raise DataError("there are no rows", ", ".join(paths)[:_SHOWN])
             writer.finish()
-    (found,) = appending.mapped(folder, _TYPES)
-    return found
+    (index,) = appending.mapped(folder, _TYPES)
+    return index
 
 
 def _is_file(path: str) -> bool:
@@ -316,7 +316,7 @@ def _example() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.Example"))
 
 
-def _add(to: Any, name: str, number: int, of: str, **options: Any) -> None:
+def _add(to: Any, name: str, number: int, message_type: str, **options: Any) -> None:
     kinds = descriptor_pb2.FieldDescriptorProto
     options = {"label": kinds.LABEL_OPTIONAL, **options}
-    to.field.add(name=name, number=number, type=kinds.TYPE_MESSAGE, type_name=of, **options)
+    to.field.add(name=name, number=number, type=kinds.TYPE_MESSAGE, type_name=message_type, **options)

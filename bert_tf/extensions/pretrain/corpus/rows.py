@@ -104,15 +104,15 @@ class Rows:
         """Rows `numbers` [B], padded with 0 as published to `tokens` (T, at least the longest)."""
         rows = self.table[numbers]
         a, b = rows["a_length"][:, None], rows["b_length"][:, None]
-        place = np.arange(tokens, dtype=np.int32)  # [T]
-        in_a = (place >= 1) & (place <= a)  # [B, T]
-        in_b = (place >= a + 2) & (place < a + 2 + b)
+        position = np.arange(tokens, dtype=np.int32)  # [T]
+        in_a = (position >= 1) & (position <= a)  # [B, T]
+        in_b = (position >= a + 2) & (position < a + 2 + b)
         last = np.where(b > 0, a + b + 2, a + 1)
-        where = np.where(in_a, rows["a_start"][:, None] + place - 1, rows["b_start"][:, None] + place - a - 2)
-        real = place <= last
+        where = np.where(in_a, rows["a_start"][:, None] + position - 1, rows["b_start"][:, None] + position - a - 2)
+        real = position <= last
         ids = np.where(in_a | in_b, self.store.ids[np.where(in_a | in_b, where, 0)], np.where(real, sep_id, 0))
         ids[:, 0] = cls_id
-        segments = (place >= a + 2) & real
+        segments = (position >= a + 2) & real
         return Batch(ids.astype(np.int32), real.astype(np.int32), segments.astype(np.int32))
 
 
@@ -141,8 +141,8 @@ def build(
     path = Path(folder)
     used: Used = range(store.documents) if documents is None else np.asarray(documents, np.int64)
     of_documents = None if documents is None else hashlib.sha256(np.asarray(used).tobytes()).hexdigest()
-    said = json_documents.to_json([FORMAT, _STRETCH, _TASK, store.key, dataclasses.asdict(settings), of_documents])
-    key = hashlib.sha256(said.encode()).hexdigest()
+    identity = json_documents.to_json([FORMAT, _STRETCH, _TASK, store.key, dataclasses.asdict(settings), of_documents])
+    key = hashlib.sha256(identity.encode()).hexdigest()
     record = appending.record(path)
     if record is None or record["key"] != key:
         make = functools.partial(rows_of, store=store, settings=settings, used=used)
@@ -170,19 +170,19 @@ def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task
 def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) -> npt.NDArray[Any]:
     """Rows of a task, [n] `ROW`; `used` [D] are document numbers."""
     make = _pairs if settings.next_sentence else _full
-    found: list[tuple[int, int, int, int, bool]] = []
-    for place in range(task.first, task.end):
-        document = int(used[place])
+    rows: list[tuple[int, int, int, int, bool]] = []
+    for index in range(task.first, task.end):
+        document = int(used[index])
         first, end = store.document_starts[document : document + 2].tolist()
         first += task.stretch * _STRETCH
         if first < end:
             starts = store.sentence_starts[first : min(first + _STRETCH, end) + 1].tolist()
-            source = _Source(store, used, place, _draws(settings.seed, task.duplicate, document, task.stretch))
+            source = _Source(store, used, index, _draws(settings.seed, task.duplicate, document, task.stretch))
             for row in make(starts, settings, source):
-                found.append(row)
-                if len(found) % _RELEASED_EVERY == 0:
+                rows.append(row)
+                if len(rows) % _RELEASED_EVERY == 0:
                     store.release()
-    return np.array(found, ROW)
+    return np.array(rows, ROW)
 
 
 class _Source(NamedTuple):
@@ -190,16 +190,16 @@ class _Source(NamedTuple):
 
     store: TokenStore
     used: Used
-    place: int
+    position: int
     draws: random.Random
 
     def other(self, tokens: int) -> tuple[int, int]:
         """A range of `tokens` from a random sentence, of another document if possible; shorter if that document ends."""
         for _ in range(_TRIES):
-            place = _below(self.draws, len(self.used))
-            if place != self.place:
+            index = _below(self.draws, len(self.used))
+            if index != self.position:
                 break
-        first, end = self.store.document_starts[self.used[place] :][:2].tolist()
+        first, end = self.store.document_starts[self.used[index] :][:2].tolist()
         sentence = first + _below(self.draws, end - first)
         starts = self.store.sentence_starts[sentence : min(end, sentence + max(tokens, 1)) + 1]  # none is empty
         enough = min(int(np.searchsorted(starts, starts[0] + max(tokens, 1))), len(starts) - 1)
@@ -207,8 +207,8 @@ class _Source(NamedTuple):
 
 
 def _draws(*numbers: int) -> random.Random:
-    said = hashlib.blake2b(",".join(map(str, numbers)).encode(), digest_size=16)
-    return random.Random(int.from_bytes(said.digest(), "little"))  # noqa: S311  (no secret)
+    digest = hashlib.blake2b(",".join(map(str, numbers)).encode(), digest_size=16)
+    return random.Random(int.from_bytes(digest.digest(), "little"))  # noqa: S311  (no secret)
 
 
 def _below(draws: random.Random, count: int) -> int:

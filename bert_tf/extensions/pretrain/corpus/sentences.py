@@ -25,7 +25,7 @@ _PART = re.compile(rf".{{1,{_LONGEST}}}(?!\S)|.{{1,{_LONGEST}}}", re.DOTALL)
 def cut(text: str, language: str = "en") -> list[str]:
     """Stripped sentences of a paragraph without line ends; raises FlagError if the package is not installed."""
     parts = _PART.findall(text)
-    return [sentence for part in parts for found in _segment()(language, part) if (sentence := found.strip())]
+    return [sentence for part in parts for raw in _segment()(language, part) if (sentence := raw.strip())]
 
 
 def are_wrapped(lines: Sequence[str]) -> bool:
@@ -55,5 +55,5 @@ def _segment() -> Callable[[str, str], Iterable[str]]:
         raise FlagError(
             f"splitting raw text into sentences needs a package: {extras.install(EXTRA)}; or write one sentence per line"
         ) from error
-    found: Callable[[str, str], Iterable[str]] = segment
-    return found
+    cutter: Callable[[str, str], Iterable[str]] = segment
+    return cutter

@@ -39,10 +39,10 @@ class RandomOrder:
 
     def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Row numbers at indices `places` [n] of the permutation."""
-        found = self._once(places.astype(np.uint64))
-        while (outside := found >= self.size).any():
-            found[outside] = self._once(found[outside])
-        return found.astype(np.int64)
+        numbers = self._once(places.astype(np.uint64))
+        while (outside := numbers >= self.size).any():
+            numbers[outside] = self._once(numbers[outside])
+        return numbers.astype(np.int64)
 
     @functools.cached_property
     def _half(self) -> int:
@@ -71,7 +71,7 @@ class Tally:
     lengths: tuple[int, ...]  # [T + 1] rows by number of tokens
 
     @classmethod
-    def of(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
+    def of_batch(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
         """Counts a batch [B, T]; `random_next` is [B]."""
         lengths = batch.input_mask.sum(axis=1)
         real = np.arange(masked.positions.shape[1]) < masked.slots[:, None]
@@ -89,19 +89,21 @@ class Tally:
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
-        found = list(tallies)
-        columns = {name: [getattr(one, name) for one in found] for name in (field.name for field in dataclasses.fields(cls))}
+        summands = list(tallies)
+        columns = {
+            name: [getattr(tally, name) for tally in summands] for name in (field.name for field in dataclasses.fields(cls))
+        }
         lengths = tuple(map(sum, zip(*columns.pop("lengths"))))
         return cls(**{name: sum(values) for name, values in columns.items()}, lengths=lengths)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Tally:
+    def from_values(cls, values: Mapping[str, Any]) -> Tally:
         """Inverse of `dataclasses.asdict`, after JSON."""
         return cls(**{**values, "lengths": tuple(values["lengths"])})
 
     def lines(self, *, next_sentence: bool) -> Iterator[str]:
         places = np.searchsorted(np.cumsum(self.lengths), [share * self.rows for share in _QUANTILES])
-        quantiles = ", ".join(f"{share:.0%} have up to {place}" for share, place in zip(_QUANTILES, places))
+        quantiles = ", ".join(f"{share:.0%} have up to {length}" for share, length in zip(_QUANTILES, places))
         drawn = self.masks - self.as_mask - self.as_they_were
         yield f"tokens a row   {self.tokens / self.rows:.1f} on average; {quantiles}"
         yield f"[UNK]          {self.unknown / self.tokens:.2%} of tokens"
@@ -125,9 +127,9 @@ class ShardPlan:
 
     def write(self, shard: int) -> Tally:
         """Writes a shard unless it is complete; raises OutputError."""
-        found = self._noted(shard)
-        if found is not None:
-            return found
+        noted = self._noted(shard)
+        if noted is not None:
+            return noted
         path = self.paths[shard]
         atomic.delete_unfinished(path)
         with atomic.replacing(path, follows=False) as temporary, temporary.open("wb") as file:
@@ -151,7 +153,7 @@ class ShardPlan:
         examples = serialized(batch, masked, labels, max_predictions=self.masking.max_predictions_per_seq)
         file.writelines(map(framed, examples))
         self.rows.release()
-        return Tally.of(batch, masked, labels, vocabulary)
+        return Tally.of_batch(batch, masked, labels, vocabulary)
 
     def _note(self, shard: int) -> Path:
         return self.done / f"{shard}.json"
@@ -160,7 +162,7 @@ class ShardPlan:
         """The tally of a complete shard, else None."""
         try:
             note = documents.read_json(self._note(shard))
-            return Tally.read(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
+            return Tally.from_values(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
         except (OSError, documents.DocumentError):
             return None
 
@@ -171,16 +173,16 @@ def names(output: str, shards: int) -> tuple[str, ...]:
     A comma-separated list names the shards itself. Raises FlagError for an empty or duplicate name, or a list of
     another length.
     """
-    given = output.split(",")
-    if "" in given or len(set(given)) < len(given):
+    paths = output.split(",")
+    if "" in paths or len(set(paths)) < len(paths):
         raise FlagError(f"--output_file={output}: a name is empty, or appears twice")
-    for name in given:
+    for name in paths:
         if name.endswith("/") or os.path.isdir(name) or atomic.is_written_into(name):
             raise FlagError(f"--output_file={name}: name a file; it is a folder, a pipe or a device")
-    if len(given) > 1:
-        if shards not in (1, len(given)):
-            raise FlagError(f"--num_shards={shards}: --output_file names {len(given)} files")
-        return tuple(given)
+    if len(paths) > 1:
+        if shards not in (1, len(paths)):
+            raise FlagError(f"--num_shards={shards}: --output_file names {len(paths)} files")
+        return tuple(paths)
     folder, name = os.path.split(output)
     stem, suffix = os.path.splitext(name)
     numbered = [os.path.join(folder, f"{stem}-{number:05d}-of-{shards:05d}{suffix}") for number in range(shards)]

@@ -63,10 +63,10 @@ class TokenStore:
     @classmethod
     def open(cls, folder: str | os.PathLike[str], vocabulary: Vocabulary) -> TokenStore:
         """Raises DataError if there is no store or a file is truncated, VocabularyError if it has another vocabulary."""
-        found = cls._opened(Path(folder))
-        if found.vocabulary != vocabulary.fingerprint:
+        store = cls._opened(Path(folder))
+        if store.vocabulary != vocabulary.fingerprint:
             raise VocabularyError("its tokens were made with another vocabulary; use that one, or tokenize again", folder)
-        return found
+        return store
 
     @classmethod
     def _opened(cls, folder: Path) -> TokenStore:
@@ -105,24 +105,24 @@ def build(
 
 def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
     """Digest of everything that determines a store's bytes; files count by path, size and modification time."""
-    said = [
+    identity = [
         FORMAT,
         [(path, corpus.form_of(path), _state(path)) for path in corpus.files],
         [corpus.text_key, corpus.language, sentences.version()] if corpus.is_cut else [],
         tokenizer.vocabulary.fingerprint,
         tokenizer.lower_case,
     ]
-    return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
+    return hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
 
 
 def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
     """Tokenizes one file into its own subfolder, for `join`; it may have no text. Raises DataError or OutputError."""
     of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
-    place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
+    subfolder, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
     atomic.make_folder(folder.parent)
-    with lock.claiming(place, wait=True):  # a pipeline may give two workers the same task
-        if not _is_made(place, key):
-            with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
+    with lock.claiming(subfolder, wait=True):  # a pipeline may give two workers the same task
+        if not _is_made(subfolder, key):
+            with Appending(subfolder, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
                 left = pieces(of_file, Place(*writer.state["place"]))
                 _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left), tokenizer)
 
@@ -133,9 +133,9 @@ def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenSt
     if not _is_made(folder, key):
         each = [_folder_of_file(folder, number) for number in range(len(corpus.files))]
         with Appending(folder, key, _types(len(tokenizer.vocabulary)), _BEGIN, goes_on=False) as writer:
-            _write(writer, (part for place in each for part in _parts(TokenStore._opened(place))), tokenizer, corpus)
-        for place in each:
-            shutil.rmtree(place, ignore_errors=True)
+            _write(writer, (part for subfolder in each for part in _parts(TokenStore._opened(subfolder))), tokenizer, corpus)
+        for subfolder in each:
+            shutil.rmtree(subfolder, ignore_errors=True)
     return TokenStore.open(folder, tokenizer.vocabulary)
 
 
@@ -177,18 +177,18 @@ def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Par
 def _write(writer: Appending, parts: Iterable[Part], tokenizer: WordPieceTokenizer, not_empty: Corpus | None = None) -> None:
     """Appends parts, with sentences and tokens renumbered from the start of the corpus, and the total numbers of both."""
     for part in parts:
-        tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
-        starts = np.unique(part.starts) + found
+        tokens, sentence_count = writer.sizes[_IDS], writer.sizes[_SENTENCES]
+        starts = np.unique(part.starts) + sentence_count
         starts = starts[starts > writer.state["last_start"]]
         last = int(starts[-1]) if len(starts) else writer.state["last_start"]
         columns = {_IDS: part.ids, _SENTENCES: np.cumsum(part.lengths) - part.lengths + tokens, _DOCUMENTS: starts}
         writer.append(columns, place=part.after, last_start=last)
-    tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
+    tokens, sentence_count = writer.sizes[_IDS], writer.sizes[_SENTENCES]
     if not_empty is not None and not tokens:
         raise DataError("no text in any file", ", ".join(not_empty.files)[:_SHOWN])
     ends = {_SENTENCES: np.array([tokens])}
-    if writer.state["last_start"] < found:
-        ends[_DOCUMENTS] = np.array([found])
+    if writer.state["last_start"] < sentence_count:
+        ends[_DOCUMENTS] = np.array([sentence_count])
     writer.append(ends)
     vocabulary = tokenizer.vocabulary
     writer.finish(vocabulary=vocabulary.fingerprint, pieces=len(vocabulary), lower_case=tokenizer.lower_case)
@@ -206,10 +206,10 @@ def _id_type(pieces_of_vocabulary: int) -> np.dtype[Any]:
 
 def _state(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:  # the reader reports why
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def warn_of_unknown(tokens: TokenStore, vocabulary: Vocabulary) -> None:

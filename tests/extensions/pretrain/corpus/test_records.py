@@ -72,12 +72,12 @@ def test_reads_what_the_published_script_writes(tmp_path, opened, monkeypatch):
     damaged = {**values(1), "segment_ids": [1, 0, 0, 0, 0, 0, 0, 0]}
     records = opened(shard(tmp_path), shard(tmp_path, example(values(1)), example(damaged), name="y.tfrecord"))
     assert (len(records), records.seq_length, records.max_predictions) == (4, 8, 3)
-    found = records.read(np.array([2, 0]))
+    found = records.read_rows(np.array([2, 0]))
     expected = IDS, MASK, SEGMENTS, MASKED.slots, MASKED.positions, MASKED.ids, LABELS
     assert [column.tolist() for column in found] == [column[[1, 0]].tolist() for column in expected]
     assert {column.dtype for column in found} == {np.dtype(np.int32)}
     with pytest.raises(DataError, match=r"y\.tfrecord: row 2: segment_ids"):  # rows are counted in each file
-        records.read(np.array([3]))
+        records.read_rows(np.array([3]))
 
 
 def changed(**fields):
@@ -105,7 +105,7 @@ def changed(**fields):
 def test_names_a_row_that_cannot_be_used(tmp_path, opened, second, said):
     records = opened(shard(tmp_path, example(values(0)), second))
     with pytest.raises(DataError, match=f"x.tfrecord: {said}"):
-        records.read(np.array([1]))
+        records.read_rows(np.array([1]))
 
 
 def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(tmp_path, opened, tokenizer):
@@ -128,7 +128,7 @@ def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(tmp_path
             opened(str(path))
     path.write_bytes(whole[:-10] + bytes([whole[-10] ^ 1]) + whole[-9:])
     with pytest.raises(DataError, match="row 2: its checksum is wrong"):
-        opened(str(path)).read(np.array([1]))
+        opened(str(path)).read_rows(np.array([1]))
     path = shard(tmp_path, name="x-00000-of-00002.tfrecord")
     manifest = manifest_of(path)
     assert manifest.name == "x.tfrecord.json"
