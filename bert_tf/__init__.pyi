@@ -43,6 +43,7 @@ from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertCla
 from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegressor
 from bert_tf.extensions.series.runs import FoldRuns as FoldRuns
 from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
+from bert_tf.extensions.serve.command import serve as serve
 from bert_tf.extensions.similarity.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.extensions.similarity.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.extensions.span.in_memory import SpanTask as SpanTask
@@ -65,7 +66,6 @@ from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.predict import predict_files as predict_files
-from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 

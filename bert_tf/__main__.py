@@ -24,7 +24,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "serve": "serves a trained model over HTTP",
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",

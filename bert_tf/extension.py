@@ -57,9 +57,9 @@ class NewKind(NamedTuple):
     nodes: str = ""  # its head as ONNX nodes, a `conversion.heads.HeadNodes`
     client: str = ""  # how clients of a SavedModel send raw text, an `export.saved_model.signatures.Client`
     prediction: str = ""  # class of the objects that `Family.listed` returns
-    form: str = ""  # request and response of the service, a `service.forms.Form`
+    form: str = ""  # request and response of the service, an `extensions.serve.forms.Form`
     row: str = ""  # function from an example to a row as `Model.predict` takes it
-    usage: str = ""  # code of a card, a `card.usage.Usage`
+    usage: str = ""  # code of a card, an `extensions.card.usage.Usage`
     problem: NewTask | None = None  # custom data of it, by --problem
 
 
@@ -134,7 +134,7 @@ class Extension:
     # checkpoint, if it has a layout of the extension
     shares: str = ""  # module:name of a context of models and `InferenceOptions` that yields those of one engine for all
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
-    call: str = ""  # module:name of a `service.call.Call`
+    call: str = ""  # module:name of an `extensions.serve.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
     # Of `evaluate`.
     evaluating: type = Settings  # flags

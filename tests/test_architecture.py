@@ -32,12 +32,11 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("batch", "report"),
-    ("card", "conversion"),
+    ("conversion",),
     ("engines",),
     ("export",),
     ("training",),
     ("library",),
-    ("service",),
     ("operations",),
     ("extensions",),
     ("cli",),
@@ -127,7 +126,7 @@ def test_imports_go_downward():
 
 # An exported model is used by these, where TensorFlow is not installed; what they import at their top must do without, too.
 USED_WITHOUT_TENSORFLOW = (
-    *("__main__", "library.loading", "library.model", "operations.predict", "operations.evaluate", "operations.serve"),
+    *("__main__", "library.loading", "library.model", "operations.predict", "operations.evaluate"),
     *(
         "batch.exported_model",
         "batch.evaluation",
@@ -136,7 +135,8 @@ USED_WITHOUT_TENSORFLOW = (
         "engines.exported",
         "training.batch_machine",
     ),
-    *("service.running", "service.app", "service.worker", "service.workers", "service.preloaded_engine"),
+    *("extensions.serve.command", "extensions.serve.running", "extensions.serve.app", "extensions.serve.worker"),
+    *("extensions.serve.workers", "extensions.serve.preloaded_engine"),
     *("extensions.vectors.encode", "extensions.vectors.text_encoder", "extensions.vectors.search"),
     *("extensions.calibrate.fit", "extensions.calibrate.command", "extensions.span.family", "extensions.tags.family"),
     *("extensions.choice.family", "extensions.similarity.family"),

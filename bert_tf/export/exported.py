@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf import extension
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.batch.trained import Trained
@@ -81,6 +83,15 @@ def write_kept_files(exported: Exported, folder: Path) -> None:
         return
     rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)
     (folder / tokenizer_json.FILE).write_text(rules + "\n", encoding="utf-8")
+
+
+def write_card(exported: Exported, path: Path, **of_format: Any) -> None:
+    """Writes the model card, if an extension makes it."""
+    if "card" in extension.found():
+        card = importlib.import_module("bert_tf.extensions.card.card")
+        options = exported.options
+        model = card.Model(exported.trained, exported.task, exported.step, options.credits, options.pairs)
+        path.write_text(card.render(model, **of_format), encoding="utf-8")
 
 
 def float32_inference(batch_size: int | None = None) -> InferenceOptions:

@@ -12,7 +12,6 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
-from bert_tf.card import card
 from bert_tf.checkpoints import exported as folders
 from bert_tf.checkpoints.exported import layer_output
 from bert_tf.engines import onnxruntime_session
@@ -20,7 +19,7 @@ from bert_tf.engines.base import Batch, Compute
 from bert_tf.estimator import run_folder
 from bert_tf.export import gate, requirements
 from bert_tf.export.agreement import require_agreement
-from bert_tf.export.exported import FLOAT32, Exported, metadata, write_kept_files
+from bert_tf.export.exported import FLOAT32, Exported, metadata, write_card, write_kept_files
 from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.io import files
 from bert_tf.modeling.heads import registry as heads
@@ -48,8 +47,7 @@ def write(exported: Exported, folder: Path) -> None:
     write_kept_files(exported, folder)
     (folder / run_layout.CONFIG).write_text(trained.config.to_json() + "\n", encoding="utf-8")
     (folder / requirements.FILE).write_text(requirements.text(trained.vocabulary), encoding="utf-8")
-    model = card.Model(trained, exported.task, exported.step, exported.options.credits, exported.options.pairs)
-    (folder / run_layout.CARD).write_text(card.render(model, place="."), encoding="utf-8")
+    write_card(exported, folder / run_layout.CARD)
 
 
 def record(exported: Exported, folder: Path) -> Mapping[str, Any]:

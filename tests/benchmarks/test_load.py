@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks import load
-from tests.service.fakes import Running
+from tests.extensions.serve.fakes import Running
 
 
 def test_rows_are_answered_alone_first():

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.batch.trained import Trained
-from bert_tf.card import card
-from bert_tf.card.card import Model
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.conversion.weights import weights
 from bert_tf.export import tokenizer_json
-from bert_tf.export.exported import Exported, rule, write_kept_files
+from bert_tf.export.exported import Exported, rule, write_card, write_kept_files
 from bert_tf.export.huggingface import long_texts
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents
@@ -54,9 +52,7 @@ def write(exported: Exported, folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(documents.to_json(content, indent=2) + "\n", encoding="utf-8")
     write_kept_files(exported, folder)
-    found = Model(trained, exported.task, exported.step, exported.options.credits, exported.options.pairs)
-    text = card.render(found, architecture=architecture, long_texts=tuple(long_texts.lines(exported)))
-    (folder / _CARD).write_text(text, encoding="utf-8")
+    write_card(exported, folder / _CARD, architecture=architecture, long_texts=tuple(long_texts.lines(exported)))
 
 
 def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:

@@ -7,8 +7,8 @@ import yaml
 
 import bert_tf
 from bert_tf.batch.trained import digest
-from bert_tf.card.card import is_edited, plain
 from bert_tf.errors import OutputError
+from bert_tf.extensions.card.card import is_edited, plain
 from tests.export import runs
 from tests.report import example
 

@@ -17,12 +17,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bert_tf.errors import BertError
-from bert_tf.io import documents
-from bert_tf.io.log_form import log
-from bert_tf.service import call as calls
-from bert_tf.service import metrics, openapi
-from bert_tf.service.question import AS_IT_IS, encoded
-from bert_tf.service.refusal import (
+from bert_tf.extensions.serve import call as calls
+from bert_tf.extensions.serve import metrics, openapi
+from bert_tf.extensions.serve.question import AS_IT_IS, encoded
+from bert_tf.extensions.serve.refusal import (
     CLOSE,
     CONFLICT,
     FORBIDDEN,
@@ -36,9 +34,11 @@ from bert_tf.service.refusal import (
     Guard,
     Refusal,
 )
-from bert_tf.service.service import Answered, Service
-from bert_tf.service.settings import Address
-from bert_tf.service.worker import Description
+from bert_tf.extensions.serve.service import Answered, Service
+from bert_tf.extensions.serve.settings import Address
+from bert_tf.extensions.serve.worker import Description
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 # The pages may load only their own files and call only this service.

@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 from bert_tf.checkpoints import exported as exports
 from bert_tf.errors import BertError
+from bert_tf.extensions.serve import call as calls
+from bert_tf.extensions.serve import question, refusal
+from bert_tf.extensions.serve import workers as processes
+from bert_tf.extensions.serve.call import Part
+from bert_tf.extensions.serve.metrics import Metrics
+from bert_tf.extensions.serve.queue import GoneError
+from bert_tf.extensions.serve.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
+from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.extensions.serve.worker import Description
+from bert_tf.extensions.serve.workers import Launch, Workers
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import BEST, LIST
-from bert_tf.service import call as calls
-from bert_tf.service import question, refusal
-from bert_tf.service import workers as processes
-from bert_tf.service.call import Part
-from bert_tf.service.metrics import Metrics
-from bert_tf.service.queue import GoneError
-from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
-from bert_tf.service.settings import ServeConfig
-from bert_tf.service.worker import Description
-from bert_tf.service.workers import Launch, Workers
 from bert_tf.training.settings import with_threads
 
 _READING = 2  # threads that read bodies

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from bert_tf import extras
 from bert_tf.errors import DeviceError, FlagError
+from bert_tf.extensions.serve.settings import Address, ServeConfig
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup
-from bert_tf.service.settings import Address, ServeConfig
 
 if TYPE_CHECKING:
-    from bert_tf.service.server import Server
-    from bert_tf.service.service import Service
+    from bert_tf.extensions.serve.server import Server
+    from bert_tf.extensions.serve.service import Service
 
 _BACKLOG = 2048
 _UNREAD_BYTES = 1 << 18  # kernel buffer of answers to a client that does not read; the default is megabytes
@@ -71,8 +71,8 @@ def _allow_files(most: int) -> None:
 
 
 async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -> None:
-    from bert_tf.service import app, service
-    from bert_tf.service.server import Server
+    from bert_tf.extensions.serve import app, service
+    from bert_tf.extensions.serve.server import Server
 
     served = service.of(config, verbosity=verbosity, cores=cgroup.granted_cpus)
     server = Server(app.make(served, config.address), config, stopping=served.stop)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
+from bert_tf.extensions.serve.call import ROWS, Call, Part, every
+from bert_tf.extensions.serve.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
+from bert_tf.extensions.serve.settings import Limits
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
 from bert_tf.library.reading import Reader
-from bert_tf.service.call import ROWS, Call, Part, every
-from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
-from bert_tf.service.settings import Limits
 
 _TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.kinds import Registry
 from bert_tf.tasks.predictions import fields_of, json_schema, object_schema
 
@@ -72,7 +73,10 @@ CLASS = _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels")
 LABELS = _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels")
 NUMBER = _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number")
 
-FORMS = Registry[Form]("form")
+FORMS = Registry[Form](
+    "form",
+    {CLASSIFICATION: f"{__name__}:CLASS", REGRESSION: f"{__name__}:NUMBER", MULTI_LABEL: f"{__name__}:LABELS"},
+)
 
 
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 from bert_tf.errors import CheckpointError
+from bert_tf.extensions.serve import app, running, worker
+from bert_tf.extensions.serve.call import Part
+from bert_tf.extensions.serve.server import Server
+from bert_tf.extensions.serve.service import Service
+from bert_tf.extensions.serve.settings import ServeConfig, configured
+from bert_tf.extensions.serve.worker import Description
 from bert_tf.library.reading import Reader
-from bert_tf.service import app, running, worker
-from bert_tf.service.call import Part
-from bert_tf.service.server import Server
-from bert_tf.service.service import Service
-from bert_tf.service.settings import ServeConfig, configured
-from bert_tf.service.worker import Description
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -17,12 +17,12 @@ import psutil
 from bert_tf import extension
 from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.serve import forms
+from bert_tf.extensions.serve.call import Failed, Part, every
+from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
-from bert_tf.service import forms
-from bert_tf.service.call import Failed, Part, every
-from bert_tf.service.settings import ServeConfig
 from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:

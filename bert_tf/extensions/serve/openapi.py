@@ -10,11 +10,11 @@ from typing import Any
 import jinja2
 
 from bert_tf import versions
+from bert_tf.extensions.serve import forms
+from bert_tf.extensions.serve.call import PREDICT, ROWS, Call, every
+from bert_tf.extensions.serve.settings import Limits
+from bert_tf.extensions.serve.worker import Description
 from bert_tf.io import documents
-from bert_tf.service import forms
-from bert_tf.service.call import PREDICT, ROWS, Call, every
-from bert_tf.service.settings import Limits
-from bert_tf.service.worker import Description
 from bert_tf.tasks.predictions import object_schema
 
 # Media types of the files that the pages load.

@@ -10,8 +10,8 @@ from pathlib import Path
 import bert_tf
 from bert_tf.engines import exported as exported  # of the workers, as the next two
 from bert_tf.engines import onnxruntime_session
-from bert_tf.service import worker as worker
-from bert_tf.service.workers import MODEL_OF_ENGINE
+from bert_tf.extensions.serve import worker as worker
+from bert_tf.extensions.serve.workers import MODEL_OF_ENGINE
 
 
 def share(folder: str) -> None:

@@ -16,10 +16,10 @@ import yaml
 from bert_tf import run_layout, versions
 from bert_tf.batch import sample_row
 from bert_tf.batch.trained import Trained
-from bert_tf.card import usage
-from bert_tf.card.credits import Credits
 from bert_tf.checkpoints.huggingface_export import CLASSES, Architecture
 from bert_tf.errors import OutputError
+from bert_tf.extensions.card import usage
+from bert_tf.extensions.card.credits import Credits
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, PRETRAINING, SPAN, TAGS
 from bert_tf.report import curves, outcome, run_files, wording

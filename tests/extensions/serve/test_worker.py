@@ -11,15 +11,15 @@ import pytest
 import bert_tf
 from bert_tf import extension
 from bert_tf.errors import FlagError
+from bert_tf.extensions.serve import forms, openapi, question, worker
+from bert_tf.extensions.serve.call import Failed, every
+from bert_tf.extensions.serve.settings import Limits, configured
+from bert_tf.extensions.serve.values import plain
+from bert_tf.extensions.serve.worker import Served
 from bert_tf.run_layout import RECORD
-from bert_tf.service import forms, openapi, question, worker
-from bert_tf.service.call import Failed, every
-from bert_tf.service.settings import Limits, configured
-from bert_tf.service.values import plain
-from bert_tf.service.worker import Served
 from tests import pretrained
 from tests.batch.runs import write_run
-from tests.service.runs import KINDS, write
+from tests.extensions.serve.runs import KINDS, write
 
 PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 

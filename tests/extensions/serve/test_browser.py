@@ -8,11 +8,11 @@ import json
 import pytest
 
 from benchmarks import browser
-from bert_tf.service import forms
+from bert_tf.extensions.serve import forms
 from bert_tf.tasks import families
+from tests.extensions.serve.fakes import READER, Running, Toy, description
+from tests.extensions.serve.runs import KINDS
 from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
-from tests.service.fakes import READER, Running, Toy, description
-from tests.service.runs import KINDS
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
-from bert_tf.service.metrics import Metrics
-from bert_tf.service.settings import configured
-from bert_tf.service.workers import Workers
-from tests.service.fakes import Held, Launcher, Loading, Running, Toy, description, message
+from bert_tf.extensions.serve.metrics import Metrics
+from bert_tf.extensions.serve.settings import configured
+from bert_tf.extensions.serve.workers import Workers
+from tests.extensions.serve.fakes import Held, Launcher, Loading, Running, Toy, description, message
 
 SECOND = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
 

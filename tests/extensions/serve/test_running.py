@@ -7,10 +7,10 @@ import importlib.util
 import pytest
 
 from bert_tf.errors import DeviceError, FlagError
-from bert_tf.service import running, workers
-from bert_tf.service.service import Watch
-from bert_tf.service.settings import Address, configured
-from tests.service.fakes import Launcher, Toy, description
+from bert_tf.extensions.serve import running, workers
+from bert_tf.extensions.serve.service import Watch
+from bert_tf.extensions.serve.settings import Address, configured
+from tests.extensions.serve.fakes import Launcher, Toy, description
 
 
 @pytest.mark.parametrize("name", ["uvicorn", "starlette", "prometheus_client"])

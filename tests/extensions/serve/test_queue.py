@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from bert_tf.service.call import Part
-from bert_tf.service.queue import Queue
+from bert_tf.extensions.serve.call import Part
+from bert_tf.extensions.serve.queue import Queue
 
 
 def part(name, tokens=10):
@@ -55,7 +55,7 @@ def test_what_waits_is_taken_after_the_longest_delay():
 def test_a_client_that_is_alone_does_not_wait_again(monkeypatch):
     waiting = queue(batch_tokens=99, max_delay_s=0.5)
     clock = itertools.accumulate(itertools.repeat(0.25))  # it moves on when it is read
-    monkeypatch.setattr("bert_tf.service.queue.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("bert_tf.extensions.serve.queue.time", SimpleNamespace(monotonic=lambda: next(clock)))
     waits = mock.Mock()
     monkeypatch.setattr(waiting._changed, "wait", waits)
     waited = []

@@ -21,18 +21,18 @@ from typing import Any
 
 from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError
+from bert_tf.extensions.serve import worker
+from bert_tf.extensions.serve.call import Failed, Part
+from bert_tf.extensions.serve.metrics import Metrics
+from bert_tf.extensions.serve.queue import Answer, GoneError, Queue, Waiting
+from bert_tf.extensions.serve.refusal import INTERNAL, UNUSABLE, Refusal
+from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.extensions.serve.worker import Description
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.runtime import fork_server
-from bert_tf.service import worker
-from bert_tf.service.call import Failed, Part
-from bert_tf.service.metrics import Metrics
-from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
-from bert_tf.service.refusal import INTERNAL, UNUSABLE, Refusal
-from bert_tf.service.settings import ServeConfig
-from bert_tf.service.worker import Description
 
-PRELOADED, PRELOADED_ENGINE = "bert_tf.service.preloaded", "bert_tf.service.preloaded_engine"
+PRELOADED, PRELOADED_ENGINE = "bert_tf.extensions.serve.preloaded", "bert_tf.extensions.serve.preloaded_engine"
 MODEL_OF_ENGINE = "BERT_TF_SERVED"  # variable of the environment: the exported model that workers share
 
 Launch = Callable[[ServeConfig, int], tuple[Connection, Any]]

@@ -18,7 +18,7 @@ import pytest
 
 import bert_tf
 from tests import processes
-from tests.service.runs import write
+from tests.extensions.serve.runs import write
 
 ROWS = [["rain came over", "the old wind"], ["soup", "and bread"], ["a red pear", "salt"], ["storm , cloud", "far ."]]
 

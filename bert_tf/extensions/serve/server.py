@@ -19,8 +19,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from bert_tf.extensions.serve.settings import Limits, Patience, ServeConfig
 from bert_tf.io.log_form import log
-from bert_tf.service.settings import Limits, Patience, ServeConfig
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK_S = 0.1  # interval of checks for a second signal during shutdown

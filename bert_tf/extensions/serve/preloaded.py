@@ -10,7 +10,7 @@ import importlib
 
 from bert_tf.runtime import noise, quick_import
 
-MODULES = ("bert_tf.library.loading", "bert_tf.estimator.forward", "bert_tf.service.worker", "scipy.special")
+MODULES = ("bert_tf.library.loading", "bert_tf.estimator.forward", "bert_tf.extensions.serve.worker", "scipy.special")
 
 quick_import.collect_rarely()
 quick_import.install()

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.service.fakes import Held, Running, Toy, description, message
+from tests.extensions.serve.fakes import Held, Running, Toy, description, message
 
 POST = b"POST /predict HTTP/1.1\r\nHost: localhost\r\n"
 REQUEST = POST + b'Content-Length: 13\r\n\r\n{"text": "a"}'

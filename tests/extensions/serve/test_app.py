@@ -16,11 +16,11 @@ from unittest import mock
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.service import app
-from bert_tf.service.call import Failed
-from bert_tf.service.refusal import Guard
-from bert_tf.service.settings import Address, Limits, Patience
-from tests.service.fakes import LATER, READER, Loading, Running, Toy, description, message
+from bert_tf.extensions.serve import app
+from bert_tf.extensions.serve.call import Failed
+from bert_tf.extensions.serve.refusal import Guard
+from bert_tf.extensions.serve.settings import Address, Limits, Patience
+from tests.extensions.serve.fakes import LATER, READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_used_is_one_line(service, body, status, said):
 
 
 def test_the_listening_process_has_no_tensorflow():
-    code = "import sys; from bert_tf.service import app, call; call.every(); sys.exit('tensorflow' in sys.modules)"
+    code = "import sys; from bert_tf.extensions.serve import app, call; call.every(); sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

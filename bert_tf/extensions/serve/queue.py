@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 
-from bert_tf.service.call import Part
+from bert_tf.extensions.serve.call import Part
 
 Answer = list[bytes]  # JSON of each example
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bert_tf import extension
 from bert_tf.errors import BertError
+from bert_tf.extensions.serve import values
+from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.library.reading import Reader
-from bert_tf.service import values
-from bert_tf.service.settings import ServeConfig
 
 if TYPE_CHECKING:
+    from bert_tf.extensions.serve.forms import Form, Schema
     from bert_tf.library.model import Model
-    from bert_tf.service.forms import Form, Schema
 
 PREDICT = "predict"
 ROWS = "rows"  # key of bodies

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from bert_tf.errors import FlagError
-from bert_tf.service.settings import Address
+from bert_tf.extensions.serve.settings import Address
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_ALLOWED, TIMEOUT, CONFLICT = 400, 403, 404, 405, 408, 409
 TOO_LARGE, ENCODED, UNUSABLE = 413, 415, 422

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from bert_tf.extensions.serve.settings import ServeConfig, configured
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.service.settings import ServeConfig, configured
 
 _WARNINGS = -1  # verbosity in a program, which may set up its own log
 
@@ -26,13 +26,13 @@ def serve(run: str | os.PathLike[str], **settings: Any) -> None:
       BertError: the model cannot be loaded, the port is in use, or a package is missing.
       KeyboardInterrupt: a second signal arrived before accepted requests were finished.
     """
-    from bert_tf.service.running import run_service
+    from bert_tf.extensions.serve.running import run_service
 
     run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
 
 
 def _run(call: Call) -> None:
-    from bert_tf.service.running import run_service  # lazy import of HTTP: --help stays fast
+    from bert_tf.extensions.serve.running import run_service  # lazy import of HTTP: --help stays fast
 
     run_service(call.settings, verbosity=call.verbosity)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import documents
 from bert_tf.kinds import Registry
 
@@ -49,7 +50,10 @@ NUMBERS = Usage(TEXT, options=', function_to_apply="none"')
 SEVERAL_LABELS = Usage(TEXT, options=", top_k=None")
 _OTHER = Usage(TEXT, call="", line="")
 
-_USAGES = Registry[Usage]("usage")
+_USAGES = Registry[Usage](
+    "usage",
+    {CLASSIFICATION: f"{__name__}:LABELS", REGRESSION: f"{__name__}:NUMBERS", MULTI_LABEL: f"{__name__}:SEVERAL_LABELS"},
+)
 
 
 def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tuple[str, str]:
