@@ -23,8 +23,6 @@ def _of_sentences(head: str, hints: str) -> NewKind:
     return NewKind(
         family="bert_tf.tasks.sentence.family:SentenceFamily",
         head=f"bert_tf.modeling.heads.sentence:{head}",
-        nodes="bert_tf.conversion.heads:of_pooled",
-        client="bert_tf.export.saved_model.sentences:labelled",
         prediction=f"bert_tf.tasks.sentence.predictions:{hints}",
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saved_model.characters import Text
 from bert_tf.extensions.choice import features as choices
+from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
 from bert_tf.extensions.span import features as spans

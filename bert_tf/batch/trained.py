@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf import extension
 from bert_tf.checkpoints import names
@@ -49,6 +49,7 @@ class Trained:
     max_seq_length: int  # in word pieces
     long_text: str  # key of long_text.CUTS
     record: Mapping[str, Any]  # see run_folder.trained; empty if unknown
+    has_checkpoint: ClassVar[bool] = True  # else its weights are in a format of an extension
     given_head: HeadSpec | None = None  # overrides the trained head
     given_task: Task | None = None  # overrides the recorded task
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
-from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings
@@ -103,7 +102,7 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.calibrate import fit
 
-    if exported.is_exported(model.prefix):
+    if not model.has_checkpoint:
         raise CheckpointError(
             f"{model.prefix}: the rule of an exported model is in its files; calibrate the run, and export it again"
             " (--check measures without fitting)"

@@ -16,7 +16,6 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import TSV_FILE, ResultsTable
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
-from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.cluster import beam_job
 from bert_tf.io import paths
@@ -28,7 +27,7 @@ from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.training import batch_machine
-from bert_tf.training.settings import MachineSettings
+from bert_tf.training.settings import TENSORFLOW, MachineSettings
 
 
 @dataclasses.dataclass(frozen=True)

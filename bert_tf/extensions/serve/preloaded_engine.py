@@ -7,18 +7,21 @@ import gc
 import os
 from pathlib import Path
 
-import bert_tf
-from bert_tf.engines import exported as exported  # of the workers, as the next two
-from bert_tf.engines import onnxruntime_session
-from bert_tf.extensions.serve import worker as worker
+from bert_tf.checkpoints import model_formats
+from bert_tf.extensions.serve import worker as worker  # of the workers
 from bert_tf.extensions.serve.workers import MODEL_OF_ENGINE
+from bert_tf.library import loading
 
 
 def share(folder: str) -> None:
-    """Opens the model before the workers are forked; what is wrong with it is their message."""
+    """Opens the model before the workers are forked; what is wrong with it is their message.
+
+    A session with a pool of threads does not survive the fork: only those of one thread are shared.
+    """
     with contextlib.suppress(Exception):
-        model = bert_tf.load(folder)  # its vocabulary stays
-        onnxruntime_session.share(Path(model.checkpoint))
+        model = loading.load(folder)  # its vocabulary stays
+        file = Path(model.checkpoint)
+        model_formats.of(file).share(file)  # type: ignore[union-attr]
 
 
 if MODEL_OF_ENGINE in os.environ:

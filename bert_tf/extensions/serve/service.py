@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import exported as exports
+from bert_tf.checkpoints import model_formats
 from bert_tf.errors import BertError
 from bert_tf.extensions.serve import call as calls
 from bert_tf.extensions.serve import question, refusal
@@ -224,7 +224,7 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
 
 
 class Watch:
-    """Watches the checkpoint lists of a run, the record of an exported model, or the index of a single checkpoint."""
+    """Watches the checkpoint lists of a run, the file of a model in another format, or the index of a single checkpoint."""
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
         self._run = Path(run)
@@ -241,8 +241,8 @@ class Watch:
     def _look(self) -> tuple[object, ...]:
         if not self._run.is_dir():
             return (_stamp(self._run.with_name(f"{self._run.name}.index")),)
-        exported, best = _stamp(self._run / exports.RECORD), _stamp(self._run / BEST / LIST)
-        return (exported, _stamp(self._run / _PUBLISHED), best, None if best else _stamp(self._run / LIST))
+        exported, best = model_formats.file_of(self._run), _stamp(self._run / BEST / LIST)
+        return (exported and _stamp(exported), _stamp(self._run / _PUBLISHED), best, None if best else _stamp(self._run / LIST))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from bert_tf import extension
-from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import Failed, Part, every
@@ -107,7 +106,7 @@ class Served:
         self._model = load(config.run, task=config.task_name, **config.loading)
         reader = self._model.reader
         kind = reader.family.kind
-        has_checkpoint = not exported.is_exported(self._model.checkpoint)
+        has_checkpoint = self._model.trained.has_checkpoint
         possible = [one for one in every().values() if has_checkpoint or not one.needs_checkpoint]
         self._calls = [one for one in possible if one.is_offered(kind, config)]
         if kind == PRETRAINING and len(self._calls) == 1:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from bert_tf.checkpoints import exported
+from bert_tf.checkpoints import model_formats
 from bert_tf.errors import BertError
 from bert_tf.extensions.serve import worker
 from bert_tf.extensions.serve.call import Failed, Part
@@ -287,9 +287,9 @@ def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[C
 
 
 def _context(config: ServeConfig) -> ForkServerContext:
-    if not exported.is_named(config.run):
+    if model_formats.file_of(config.run) is None:
         return fork_server.context(PRELOADED)
-    if config.machine.devices.intra_op_threads == 1:  # see `onnxruntime_session.share`
+    if config.machine.devices.intra_op_threads == 1:  # see `preloaded_engine.share`
         os.environ[MODEL_OF_ENGINE] = config.run  # the fork server inherits it
     return fork_server.context(PRELOADED_ENGINE)
 
@@ -319,7 +319,7 @@ def _why(process: Any) -> str:
 
 def _say(found: Description, workers: int) -> None:
     megabytes = found.weight_bytes / 1e6
-    if exported.is_exported(found.checkpoint):
+    if model_formats.file_of(found.checkpoint) is not None:
         log.info("%s: weights of %.0f MB, which workers of one thread share", found.checkpoint, megabytes)
         return
     log.info(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.tags import words as rules
 from bert_tf.tokenization.graph import look_up
 from bert_tf.tokenization.tables import Paged

@@ -2,10 +2,10 @@
 
 import bert_tf
 from bert_tf.batch import loading
-from bert_tf.batch.exported_model import ExportedModel
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.extensions.cluster import shipped
-from tests.export.runs import MRPC, PAIRS, write_run
+from bert_tf.extensions.export.exported_model import ExportedModel
+from tests.extensions.export.runs import MRPC, PAIRS, write_run
 
 
 def test_an_exported_model_arrives_as_it_is(tmp_path, monkeypatch):
