@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
     },
     "Use elsewhere": {},  # all extensions', as those of the next groups
@@ -39,7 +38,7 @@ _FIRST = {
     "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset({"fine-tune", "evaluate", "predict"})  # all use TensorFlow
+_COMPUTE = frozenset({"fine-tune", "predict"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 _EVERY: Mapping[str, Mapping[str, str]] = {
     group: {

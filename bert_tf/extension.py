@@ -141,7 +141,7 @@ class Extension:
     serving: type = Settings  # flags of `serve`, for its call
     # Of `evaluate`.
     evaluating: type = Settings  # flags
-    evaluator: str = ""  # module:name of an `operations.evaluate.Evaluator`, if a flag is given
+    evaluator: str = ""  # module:name of an `extensions.evaluate.command.Evaluator`, if a flag is given
 
 
 @functools.cache

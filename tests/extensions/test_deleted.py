@@ -69,6 +69,7 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
         ("pretrain", "vocabulary --help"),
         ("pretrain", "fill-mask tests --text=[MASK]"),
         ("checkpoint", "vocabulary extend --output=x --from=x"),
+        ("evaluate", "calibrate tests"),
         ("engines", "export tests --format=onnx --output=x"),
     ],
 )

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import extras
+from bert_tf import extension, extras
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError
@@ -15,9 +15,11 @@ from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.evaluate import Evaluator, TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
 from bert_tf.training.settings import MachineSettings
+
+extension.needed("evaluate", "calibrate")
+from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry, datasets_of  # noqa: E402
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.session import Predictor

@@ -14,9 +14,9 @@ from bert_tf.extensions.choice.features import most_of_option
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.export.saved_model.rows import CUTS, Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer
 
 tf1 = tf.compat.v1
 

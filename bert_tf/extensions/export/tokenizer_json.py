@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.batch.trained import Trained
+from bert_tf.extensions.export.tokenizer_tables import CASED, IGNORED, sigma_sees
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.tokenization.characters import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, Rules, is_deleted, is_punctuation
-from bert_tf.tokenization.tables import CASED, IGNORED, sigma_sees
 from bert_tf.tokenization.text_rules import Added
 from bert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
 

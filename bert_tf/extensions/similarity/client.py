@@ -8,9 +8,9 @@ from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.sentences import outputs, read
 from bert_tf.extensions.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer
 
 
 def alike(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:

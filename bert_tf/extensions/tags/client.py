@@ -14,10 +14,10 @@ from bert_tf.batch import graph
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.export.saved_model.rows import Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.extensions.tags.graph_words import Words, split
 from bert_tf.extensions.tags.predictions import SURE, usual
-from bert_tf.tokenization.graph import GraphTokenizer
 
 _SPECIAL = 2  # [CLS] and [SEP]
 _STEP_PARTS = 2  # as in `extensions.tags.features`

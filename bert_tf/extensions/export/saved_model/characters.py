@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.tokenization.graph import look_up
-from bert_tf.tokenization.tables import Paged
+from bert_tf.extensions.export.saved_model.tokenizer import look_up
+from bert_tf.extensions.export.tokenizer_tables import Paged
 
 
 class Text(NamedTuple):

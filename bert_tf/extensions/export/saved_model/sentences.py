@@ -14,13 +14,13 @@ from bert_tf.batch.graph import Tensors
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.rows import CUTS, Part, averaged, lay_out, lengths
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.decision import DECISION, PUBLISHED
 from bert_tf.tasks.sentence.scores import THRESHOLD
-from bert_tf.tokenization.graph import GraphTokenizer
 
 tf1 = tf.compat.v1
 

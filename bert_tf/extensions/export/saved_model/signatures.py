@@ -11,14 +11,14 @@ from bert_tf.batch import graph
 from bert_tf.batch.graph import Tensors
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.extensions.export.signature import DEFAULT, Signature
+from bert_tf.extensions.export.tokenizer_tables import tables
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io.log_form import log
 from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer
-from bert_tf.tokenization.tables import tables
 
 tf1 = tf.compat.v1
 

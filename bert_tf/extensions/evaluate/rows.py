@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.extensions.evaluate.glue import GLUE_METRICS, glue_score
 from bert_tf.io.text_table import cell, table
 from bert_tf.metrics import ranking
-from bert_tf.metrics.glue import GLUE_METRICS, glue_score
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import TASKS

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import VocabularyError
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.tokenizer_tables import tables
 from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
-from bert_tf.tokenization.graph import GraphTokenizer
-from bert_tf.tokenization.tables import tables
 from bert_tf.tokenization.text_rules import TextRules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer

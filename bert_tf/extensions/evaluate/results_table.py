@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch.rows import Key, Row, as_tsv, best
 from bert_tf.errors import OutputError
+from bert_tf.extensions.evaluate.rows import Key, Row, as_tsv, best
 from bert_tf.io import atomic, documents, files, lock
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"

@@ -15,10 +15,10 @@ from bert_tf.batch import loading, trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.batch.results_table import ResultsTable
-from bert_tf.batch.rows import Key, Row
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
+from bert_tf.extensions.evaluate.results_table import ResultsTable
+from bert_tf.extensions.evaluate.rows import Key, Row
 from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents

@@ -11,16 +11,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bert_tf.batch import evaluation, loading, tensorflow_engine
+from bert_tf.batch import loading, tensorflow_engine
 from bert_tf.batch.checkpoints import named
-from bert_tf.batch.evaluation import Dataset, divided
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.batch.results_table import ResultsTable
-from bert_tf.batch.rows import Row
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
+from bert_tf.extensions.evaluate import evaluation
+from bert_tf.extensions.evaluate.evaluation import Dataset, divided
+from bert_tf.extensions.evaluate.results_table import ResultsTable
+from bert_tf.extensions.evaluate.rows import Row
 from bert_tf.head_spec import HeadSpec
 from bert_tf.io import lock
 from bert_tf.runtime.devices import session_config

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_text
 
-from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
-from bert_tf.tokenization.tables import (
+from bert_tf.extensions.export.tokenizer_tables import (
     BLANK,
     CAPITAL_SIGMA,
     CASED,
@@ -27,6 +26,7 @@ from bert_tf.tokenization.tables import (
     Paged,
     Tables,
 )
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 
 _ORDERS = 256  # more than there are classes of marks
 

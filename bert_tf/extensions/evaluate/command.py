@@ -29,9 +29,9 @@ from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named
-    from bert_tf.batch.evaluation import Dataset
-    from bert_tf.batch.rows import Glue, Row
     from bert_tf.batch.trained import Trained
+    from bert_tf.extensions.evaluate.evaluation import Dataset
+    from bert_tf.extensions.evaluate.rows import Glue, Row
     from bert_tf.tasks.base import Task
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -122,18 +122,18 @@ class Table:
     @property
     def glue(self) -> Glue | None:
         """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
-        from bert_tf.batch import rows
+        from bert_tf.extensions.evaluate import rows
 
         return rows.glue_of(self.rows)
 
     def __str__(self) -> str:
         """The command's output."""
-        from bert_tf.batch import rows
+        from bert_tf.extensions.evaluate import rows
 
         return rows.for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        from bert_tf.batch import rows
+        from bert_tf.extensions.evaluate import rows
 
         return "".join(_html(lines) for lines in rows.cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
@@ -171,9 +171,10 @@ def evaluate(
 
 def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     """Evaluates checkpoints and writes the table; a failing checkpoint becomes a row, other errors raise BertError."""
-    from bert_tf.batch import checkpoints, evaluation
-    from bert_tf.batch.results_table import TSV_FILE, ResultsTable
+    from bert_tf.batch import checkpoints
     from bert_tf.estimator import run_folder
+    from bert_tf.extensions.evaluate import evaluation
+    from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
     from bert_tf.training import batch_machine
 
     if beam is not None:
@@ -234,7 +235,7 @@ def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
 
 def datasets_of(entry: TaskEntry, named: Sequence[Named], rules: Mapping[str, Any], evaluator: Evaluator) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
-    from bert_tf.batch.evaluation import Dataset
+    from bert_tf.extensions.evaluate.evaluation import Dataset
     from bert_tf.tasks.base import DEV
     from bert_tf.tasks.families import with_rules
     from bert_tf.tasks.tables import usable
