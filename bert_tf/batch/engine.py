@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import TOKEN, Field
 from bert_tf.inputs.batching import Batching, eval_batches
@@ -75,12 +74,6 @@ class InferenceOptions:
         """Engine without weights, to be closed by the caller; ForkedError if this process cannot compute."""
         forks.begin()
         return self.make(self)
-
-
-def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
-    """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
-    if not all(np.isfinite(output).all() for output in outputs.values()):
-        raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
 
 
 def computed(trained: Trained, features: Features, compute: Compute, *, batch_size: int | None, batching: Batching) -> Outputs:

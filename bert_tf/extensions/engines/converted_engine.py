@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from bert_tf.batch.engine import Compute, InferenceOptions, computed, refuse_what_is_no_number
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.engine import Compute, InferenceOptions, computed
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.batching import Batching
