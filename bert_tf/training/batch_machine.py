@@ -18,14 +18,14 @@ def inference(
     Raises FlagError if the flags do not suit the checkpoints, or some of them are exported models and others are not.
     """
     names = list(checkpoints)
-    formats = {name: model_formats.of(name) for name in names}
-    exported = next((name for name in names if formats[name] is not None), "")
-    if not exported:
+    formats = {name: found for name in names if (found := model_formats.of(name)) is not None}
+    if not formats:
         from bert_tf.training import tensorflow_machine
 
         return tensorflow_machine.inference(settings, batch_size, environment=environment)
-    other = next((name for name in names if formats[name] is not formats[exported]), None)
+    exported, model_format = next(iter(formats.items()))
+    other = next((name for name in names if formats.get(name) is not model_format), None)
     if other is not None:
         raise FlagError(f"{exported} is an exported model, and {other} is not: name them in two commands")
-    options: InferenceOptions = formats[exported].inference(settings, batch_size, names)  # type: ignore[union-attr]
+    options: InferenceOptions = model_format.inference(settings, batch_size, names)
     return options

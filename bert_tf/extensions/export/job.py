@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,8 @@ def write_kept_files(exported: ExportJob, folder: Path) -> None:
 def write_card(exported: ExportJob, path: Path, **of_format: Any) -> None:
     """Writes the model card, if an extension makes it."""
     if "card" in extension.found():
-        card = importlib.import_module("bert_tf.extensions.card.card")
+        from bert_tf.extensions.card import card
+
         options = exported.options
         model = card.Model(exported.trained, exported.task, exported.step, options.credits, options.pairs)
         path.write_text(card.render(model, **of_format), encoding="utf-8")
