@@ -198,7 +198,7 @@ class Model(Predictor):
         Args:
           format: saved_model, huggingface, onnx or openvino.
           output: the folder, written atomically.
-          **options: `overwrite` and others, by the flag names of `python -m bert_tf export`.
+          **options: `overwrite` and others, by the names of the flags of `export`.
 
         Raises:
           FlagError: an option is unknown or invalid, or an optional package is missing.

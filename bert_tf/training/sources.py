@@ -153,8 +153,6 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.checkpoints import default  # imports TensorFlow
-
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
     origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
@@ -165,6 +163,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     if not named and not base:
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
+        from bert_tf.checkpoints import default  # imports TensorFlow
+
         folder = default.ensure(home.folder(environment) / "checkpoints")
         return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
     path = Path(named or base or "")
