@@ -218,7 +218,7 @@ def settings_of(*kinds: type) -> Iterator[Setting]:
 
 def setting_names(*kinds: type, **attributes: Any) -> tuple[str, ...]:
     """Names of settings in their order, or of those with such attributes as determines=True."""
-    rows = settings_of(*kinds)
+    rows = (row for kind in kinds for _, row in _titled(kind, lists=False))
     return tuple(row.name for row in rows if all(getattr(row, name) == value for name, value in attributes.items()))
 
 
@@ -235,23 +235,20 @@ def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
             raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
 
-def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
+def _titled(kind: type, title: str = "", *, lists: bool = True) -> Iterator[tuple[str, Setting]]:
+    """Settings with the title of their group; `lists` tells whether help and choices may list extensions."""
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
             words = (field.type.__name__ if isinstance(field.type, type) else str(field.type)).partition(" ")
-            declared = {name: _known(name, value) for name, value in field.metadata[_DECLARED].items()}
-            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **declared)
+            declared = field.metadata[_DECLARED]
+            late = {name: declared[name]() for name in ("help", "choices") if lists and callable(declared.get(name))}
+            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **{**declared, **late})
         elif _GROUP in field.metadata:
             kind_of_group, own_title, without, changed = field.metadata[_GROUP]
             inner = _type_of(kind_of_group)
-            for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title)):
+            for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title), lists=lists):
                 if row.name not in without:
                     yield place, row._replace(**changed.get(row.name, {}))
-
-
-def _known(name: str, value: Any) -> Any:
-    """What depends on extensions is a function, called when it is needed."""
-    return value() if name in ("help", "choices") and callable(value) else value
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:
