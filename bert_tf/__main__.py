@@ -103,7 +103,7 @@ def _names_other_format(argument: str) -> bool:
     """Whether an argument, as FOLDER or --checkpoint=FOLDER, names a model without a checkpoint."""
     from bert_tf.checkpoints import model_formats
 
-    with contextlib.suppress(BertError):  # it is said later
+    with contextlib.suppress(BertError, OSError):  # it is said later
         return model_formats.file_of(argument.rpartition("=")[2]) is not None
     return False
 

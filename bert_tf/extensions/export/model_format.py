@@ -27,15 +27,16 @@ class OnnxFormat:
 
     def file_of(self, name: str | os.PathLike[str]) -> Path | None:
         folder = Path(name)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             return folder if folder.name == GRAPH and not Path(f"{os.fspath(name)}.index").is_file() else None
         graph, recorded = folder / GRAPH, format_of(folder)
         if isinstance(recorded, str) and recorded not in _READ:
             raise CheckpointError(
                 f"{folder}: an export as {recorded}, for other software; name the run, or export it as {FORMAT}"
             )
-        others = [path for path in folder.iterdir() if path.suffix in _WEIGHTS]
-        return graph if recorded == FORMAT or (graph.is_file() and not others) else None
+        if recorded == FORMAT:
+            return graph
+        return graph if graph.is_file() and not any(path.suffix in _WEIGHTS for path in folder.iterdir()) else None
 
     def why_unread(self, folder: Path) -> str:
         if not (folder / GRAPH).is_file():
