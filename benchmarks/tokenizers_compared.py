@@ -89,8 +89,8 @@ def library(folder: Path) -> Ids:
 def graph(vocabulary: Vocabulary, *, lower_case: bool) -> Ids:
     import tensorflow as tf
 
-    from bert_tf.tokenization.graph import GraphTokenizer
-    from bert_tf.tokenization.tables import tables
+    from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+    from bert_tf.extensions.export.tokenizer_tables import tables
 
     tokenizer = GraphTokenizer(tables(vocabulary, lower_case=lower_case))
     return lambda texts: _lists(tokenizer.pieces(tf.constant(list(texts))).ids)

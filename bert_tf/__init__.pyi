@@ -23,6 +23,8 @@ from bert_tf.extensions.data.check import check_data as check_data
 from bert_tf.extensions.data.fetch import fetch_data as fetch_data
 from bert_tf.extensions.devices.command import devices as devices
 from bert_tf.extensions.distill.command import distill as distill
+from bert_tf.extensions.evaluate.command import Table as Table
+from bert_tf.extensions.evaluate.command import evaluate as evaluate
 from bert_tf.extensions.explain.command import explain as explain
 from bert_tf.extensions.explain.explanation import Explanation as Explanation
 from bert_tf.extensions.fill_mask.command import fill_mask as fill_mask
@@ -43,6 +45,7 @@ from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertCla
 from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegressor
 from bert_tf.extensions.series.runs import FoldRuns as FoldRuns
 from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
+from bert_tf.extensions.serve.command import serve as serve
 from bert_tf.extensions.similarity.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.extensions.similarity.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.extensions.span.in_memory import SpanTask as SpanTask
@@ -61,11 +64,8 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
-from bert_tf.operations.evaluate import Table as Table
-from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.predict import predict_files as predict_files
-from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import itertools
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bert_tf import extension, home
-from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
 
@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "serve": "serves a trained model over HTTP",
     },
-    "Use elsewhere": {
-        "export": "exports a trained model to other formats, such as SavedModel or ONNX",
-    },
-    "Data and machine": {},  # all extensions', as those of the next group
+    "Use elsewhere": {},  # all extensions', as those of the next groups
+    "Data and machine": {},
     "Look at runs": {},
     "Compare": {
         "benchmark": "compares speed and memory with other libraries",
@@ -42,7 +38,7 @@ _FIRST = {
     "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset({"fine-tune", "evaluate", "predict", "export"})  # all use TensorFlow
+_COMPUTE = frozenset({"fine-tune", "predict"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 _EVERY: Mapping[str, Mapping[str, str]] = {
     group: {
@@ -88,7 +84,7 @@ def main(argv: list[str]) -> int:
         _refuse_incomplete(str(name))
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    computes = _computes(name) and not any(exported.is_named(argument) for argument in argv)
+    computes = _computes(name) and not any(map(_names_other_format, argv))
     if computes and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
@@ -101,6 +97,15 @@ def main(argv: list[str]) -> int:
 
 def _computes(name: str) -> bool:
     return _OF_EXTENSIONS[name].computes if name in _OF_EXTENSIONS else name in _COMPUTE
+
+
+def _names_other_format(argument: str) -> bool:
+    """Whether an argument, as FOLDER or --checkpoint=FOLDER, names a model without a checkpoint."""
+    from bert_tf.checkpoints import model_formats
+
+    with contextlib.suppress(BertError, OSError):  # it is said later
+        return model_formats.file_of(argument.rpartition("=")[2]) is not None
+    return False
 
 
 def operation(name: str) -> Command | Actions:

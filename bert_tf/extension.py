@@ -26,6 +26,7 @@ _NAMED = {
     "tasks": "task",
     "kinds": "kind",
     "pipelines": "pipeline",
+    "engines": "engine",
     "times": "part of the wall time",
 }  # fields by name, and what a name is of
 
@@ -54,12 +55,12 @@ class NewKind(NamedTuple):
 
     family: str = ""  # a `tasks.base.Family`
     head: str = ""  # a `modeling.heads.base.Head`
-    nodes: str = ""  # its head as ONNX nodes, a `conversion.heads.HeadNodes`
-    client: str = ""  # how clients of a SavedModel send raw text, an `export.saved_model.signatures.Client`
+    nodes: str = ""  # its head as ONNX nodes, an `extensions.engines.heads.HeadNodes`
+    client: str = ""  # how clients of a SavedModel send raw text, an `extensions.export.saved_model.signatures.Client`
     prediction: str = ""  # class of the objects that `Family.listed` returns
-    form: str = ""  # request and response of the service, a `service.forms.Form`
+    form: str = ""  # request and response of the service, an `extensions.serve.forms.Form`
     row: str = ""  # function from an example to a row as `Model.predict` takes it
-    usage: str = ""  # code of a card, a `card.usage.Usage`
+    usage: str = ""  # code of a card, an `extensions.card.usage.Usage`
     problem: NewTask | None = None  # custom data of it, by --problem
 
 
@@ -129,16 +130,18 @@ class Extension:
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
     # Of a model.
+    model_format: str = ""  # module:name of a `checkpoints.model_formats.ModelFormat`, of models without a checkpoint
+    engines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by value of --engine, `batch.engine.EngineKind`
     composes: str = ""  # module:name of a function from a `CheckpointReader` to one of the whole model; None for all others
     opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
     # checkpoint, if it has a layout of the extension
-    shares: str = ""  # module:name of a context of models and `InferenceOptions` that yields those of one engine for all
+    predicts_several: str = ""  # module:name of a function of `PredictSettings` with several checkpoints to the file pairs
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
-    call: str = ""  # module:name of a `service.call.Call`
+    call: str = ""  # module:name of an `extensions.serve.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
     # Of `evaluate`.
     evaluating: type = Settings  # flags
-    evaluator: str = ""  # module:name of an `operations.evaluate.Evaluator`, if a flag is given
+    evaluator: str = ""  # module:name of an `extensions.evaluate.command.Evaluator`, if a flag is given
 
 
 @functools.cache
@@ -215,6 +218,11 @@ def kinds() -> dict[str, NewKind]:
 def pipelines() -> dict[str, str]:
     """Functions that run a command as a pipeline of Apache Beam, by its name."""
     return {name: function for one in found().values() for name, function in one.pipelines.items()}
+
+
+def engines() -> dict[str, str]:
+    """Engines by value of --engine, besides TensorFlow."""
+    return {name: kind for one in found().values() for name, kind in one.engines.items()}
 
 
 def needed(name: str, user: str) -> Extension:

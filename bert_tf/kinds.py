@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, MutableMapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from bert_tf import extension
@@ -18,23 +19,19 @@ from bert_tf.head_spec import (
 T = TypeVar("T")
 
 
-def _of_sentences(head: str, hints: str, form: str, usage: str) -> NewKind:
+def _of_sentences(head: str, hints: str) -> NewKind:
     return NewKind(
         family="bert_tf.tasks.sentence.family:SentenceFamily",
         head=f"bert_tf.modeling.heads.sentence:{head}",
-        nodes="bert_tf.conversion.heads:of_pooled",
-        client="bert_tf.export.saved_model.sentences:labelled",
         prediction=f"bert_tf.tasks.sentence.predictions:{hints}",
-        form=f"bert_tf.service.forms:{form}",
-        usage=f"bert_tf.card.usage:{usage}",
     )
 
 
 # Kinds of the core; names as in an extension.
 KINDS: Mapping[str, NewKind] = {
-    CLASSIFICATION: _of_sentences("ClassificationHead", "CLASS", "CLASS", "LABELS"),
-    REGRESSION: _of_sentences("RegressionHead", "NUMBER", "NUMBER", "NUMBERS"),
-    MULTI_LABEL: _of_sentences("MultiLabelHead", "LABELS", "LABELS", "SEVERAL_LABELS"),
+    CLASSIFICATION: _of_sentences("ClassificationHead", "CLASS"),
+    REGRESSION: _of_sentences("RegressionHead", "NUMBER"),
+    MULTI_LABEL: _of_sentences("MultiLabelHead", "LABELS"),
 }
 
 
@@ -49,15 +46,19 @@ def _loaded(name: str) -> Any:
 
 
 class Registry(MutableMapping[str, T]):
-    """A layer's objects by kind: a field of `NewKind` in `KINDS` and in extensions, and objects registered from outside."""
+    """A layer's objects by kind: a field of `NewKind` in `KINDS` and in extensions, and objects registered from outside.
 
-    def __init__(self, column: str) -> None:
-        self._column, self._made = column, dict[str, T]()
+    A layer of an extension names its objects of the core's kinds itself (`of_core`).
+    """
+
+    def __init__(self, column: str, of_core: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._column, self._of_core, self._made = column, of_core, dict[str, T]()
 
     @functools.cached_property
     def _names(self) -> dict[str, str]:
         """Module and name by kind; extensions import this module, so that they are asked later."""
-        names = {kind: name for kind, row in KINDS.items() if (name := getattr(row, self._column))}
+        of_core = {kind: name for kind, row in KINDS.items() if (name := getattr(row, self._column))}
+        names = {**of_core, **self._of_core}
         added = {kind: name for kind, new in extension.kinds().items() if (name := getattr(new, self._column))}
         for kind in added.keys() & names.keys():
             raise BertError(f"{added[kind]}: there is a {self._column} {kind} already; correct or uninstall its package")

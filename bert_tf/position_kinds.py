@@ -17,24 +17,23 @@ Shapes = Mapping[str, tuple[int, ...]]
 @dataclasses.dataclass(frozen=True)
 class PositionKind:
     graph: str  # module:name of a subclass of `modeling.positions.Positions`
-    nodes: str = ""  # module:name of a subclass of `conversion.positions.PositionNodes`; empty if there is no ONNX
+    nodes: str = ""  # of another package: module:name of a subclass of `extensions.engines.positions.PositionNodes`
     by_distance: bool = False  # whether each layer makes scores from products with vectors of distances
     has_table: bool = False  # whether the vectors of tokens have a vector of their position added
     tables: Callable[[Any], Shapes] = lambda _: {}  # from a `BertConfig`: its variables, by name in the scope `embeddings`
     norms: tuple[str, ...] = ()  # LayerNorms in the scope `embeddings`
 
 
-_GRAPH, _NODES = "bert_tf.modeling.positions:", "bert_tf.conversion.positions:"
+_GRAPH = "bert_tf.modeling.positions:"
 
 KINDS: dict[str, PositionKind] = {
     # Devlin et al. (2018).
-    ABSOLUTE: PositionKind(f"{_GRAPH}Positions", f"{_NODES}PositionNodes", has_table=True),
+    ABSOLUTE: PositionKind(f"{_GRAPH}Positions", has_table=True),
     # Su et al. (2021).
-    ROTARY: PositionKind(f"{_GRAPH}Rotary", f"{_NODES}Rotary"),
+    ROTARY: PositionKind(f"{_GRAPH}Rotary"),
     # He et al. (2021).
     DISENTANGLED: PositionKind(
         f"{_GRAPH}Disentangled",
-        f"{_NODES}Disentangled",
         by_distance=True,
         tables=lambda config: {"relative_embeddings": (2 * config.relative_span, config.hidden_size)},
         norms=("relative",),
@@ -42,7 +41,6 @@ KINDS: dict[str, PositionKind] = {
     # Raffel et al. (2020), beside the table of BERT, as in MPNet.
     BUCKETED: PositionKind(
         f"{_GRAPH}Bucketed",
-        f"{_NODES}Bucketed",
         has_table=True,
         tables=lambda config: {"position_bias": (config.position_buckets, config.num_attention_heads)},
     ),

@@ -22,7 +22,6 @@ from bert_tf.io.documents import LARGEST_SETTING
 
 T = TypeVar("T")
 Kind = Union[type, Callable[[], type]]  # a dataclass of settings, or what makes it
-Changes = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]  # attributes of a setting
 
 # Our settings, and their names in transformers (TrainingArguments, its scripts), Keras, Lightning and others.
 _NAMED_ELSEWHERE: Mapping[str, str] = {
@@ -124,8 +123,11 @@ class Setting(NamedTuple):
     from_program: Callable[[Any], Any] | None = None  # makes the text of a flag of what the library takes too, such as a list
 
 
-def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)
-    """Returns a dataclass field for a `Setting` (`declared`: its fields); its annotation tells the kind, as `int | None`."""
+def setting(default: Any, help: str | Callable[[], str], **declared: Any) -> Any:  # noqa: A002  (its usual name)
+    """Returns a dataclass field for a `Setting` (`declared`: its fields); its annotation tells the kind, as `int | None`.
+
+    Help and choices that depend on extensions are functions, called when they are needed.
+    """
     return dataclasses.field(default=default, metadata={_DECLARED: {"help": help, **declared}})
 
 
@@ -141,11 +143,11 @@ def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
     return dataclasses.field(default=default, metadata={_DECLARED: {**declared, "help": declared["help"] + more}})
 
 
-def group(kind: Kind, title: str = "", *, without: Collection[str] = (), **changed: Changes) -> Any:
+def group(kind: Kind, title: str = "", *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
     """Field of a dataclass that holds another dataclass of settings, listed among its own, in --help below a title.
 
     The default title is the class's TITLE, if it has one, else that of the holder. Settings in `without` keep their defaults;
-    `changed` overrides help or choices of a setting. What depends on extensions is a function, called when it is needed.
+    `changed` overrides help or choices of a setting.
     """
     return dataclasses.field(default_factory=lambda: _type_of(kind)(), metadata={_GROUP: (kind, title, without, changed)})
 
@@ -216,7 +218,7 @@ def settings_of(*kinds: type) -> Iterator[Setting]:
 
 def setting_names(*kinds: type, **attributes: Any) -> tuple[str, ...]:
     """Names of settings in their order, or of those with such attributes as determines=True."""
-    rows = settings_of(*kinds)
+    rows = (row for kind in kinds for _, row in _titled(kind, lists=False))
     return tuple(row.name for row in rows if all(getattr(row, name) == value for name, value in attributes.items()))
 
 
@@ -233,18 +235,20 @@ def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
             raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
 
-def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
+def _titled(kind: type, title: str = "", *, lists: bool = True) -> Iterator[tuple[str, Setting]]:
+    """Settings with the title of their group; `lists` tells whether help and choices may list extensions."""
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
             words = (field.type.__name__ if isinstance(field.type, type) else str(field.type)).partition(" ")
-            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
+            declared = field.metadata[_DECLARED]
+            late = {name: declared[name]() for name in ("help", "choices") if lists and callable(declared.get(name))}
+            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **{**declared, **late})
         elif _GROUP in field.metadata:
             kind_of_group, own_title, without, changed = field.metadata[_GROUP]
             inner = _type_of(kind_of_group)
-            for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title)):
+            for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title), lists=lists):
                 if row.name not in without:
-                    other = changed.get(row.name, {})
-                    yield place, row._replace(**(other() if callable(other) else other))
+                    yield place, row._replace(**changed.get(row.name, {}))
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:

@@ -12,9 +12,9 @@ import tensorflow as tf  # noqa: E402
 LAZY = (tf.compat.v1.train.Saver, hasattr(tf, "estimator") and tf.estimator.Estimator)  # found on first use
 JOBS = (
     *("training.fine_tune", "extensions.series.seeds", "extensions.devices.command"),
-    *("operations.evaluate", "operations.predict"),
+    *("extensions.evaluate.command", "operations.predict"),
 )
-BATCH = ("batch.evaluation", "batch.inputs", "batch.session", "batch.stream", "training.batch_machine")
+BATCH = ("extensions.evaluate.evaluation", "batch.inputs", "batch.session", "batch.stream", "training.batch_machine")
 ON_FIRST_USE = ("jinja2", "scipy.stats", "sklearn.metrics", "bert_tf.report.curves", "bert_tf.report.page")
 for name in (*(f"bert_tf.{job}" for job in (*JOBS, *BATCH)), *ON_FIRST_USE):
     importlib.import_module(name)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saved_model.characters import Text
 from bert_tf.extensions.choice import features as choices
+from bert_tf.extensions.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.tokenizer_tables import tables
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
 from bert_tf.extensions.span import features as spans
@@ -21,8 +23,6 @@ from bert_tf.extensions.vocabulary import counting
 from bert_tf.features import sentences
 from bert_tf.features.long_text import CUTS
 from bert_tf.tokenization.characters import Rules
-from bert_tf.tokenization.graph import GraphTokenizer
-from bert_tf.tokenization.tables import tables
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from tests.export.runs import MRPC, write_run
+from tests.extensions.export.runs import MRPC, write_run
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("bert_tf", "pyproject.toml", "requirements-base.txt", "README.md", "LICENSE")

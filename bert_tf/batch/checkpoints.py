@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import exported
+from bert_tf.checkpoints import model_formats
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.io.log_form import log
 
@@ -68,9 +68,9 @@ def _in(pattern: str) -> Iterator[str]:
 
 
 def _of_run(folder: str) -> str | None:
-    graph = exported.in_folder(folder)
-    if graph is not None:
-        return str(graph)
+    file = model_formats.file_of(folder)
+    if file is not None:
+        return str(file)
     from bert_tf.estimator import kept  # imports TensorFlow
 
     published = Path(folder, CHECKPOINT_NAME)

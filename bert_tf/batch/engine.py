@@ -1,24 +1,32 @@
-"""What computes with trained models, and how; the engines are in `batch.tensorflow_engine` and `engines`."""
+"""What computes with trained models, and how; the engine is in `batch.tensorflow_engine`, others are of extensions.
+
+Shapes: B rows of a batch, T tokens of the longest.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError
-from bert_tf.features.columns import Features
-from bert_tf.inputs.batching import Batching
+from bert_tf.features.columns import Array, Features
+from bert_tf.fields import TOKEN, Field
+from bert_tf.inputs.batching import Batching, eval_batches
 from bert_tf.runtime import forks
 from bert_tf.tasks.base import Outputs
 
 if TYPE_CHECKING:  # they import TensorFlow
     from bert_tf.modeling.execution import Execution
     from bert_tf.runtime.machine import Machine
+
+Batch = Mapping[str, Array]  # the arrays of `fields.INPUTS`, [B, T] each
+Compute = Callable[[Batch], Mapping[str, npt.NDArray[np.float32]]]  # outputs by name, with padding
 
 
 class Engine(Protocol):
@@ -32,6 +40,24 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Frees memory."""
+
+
+class Chosen(NamedTuple):
+    """What computes checkpoints, and why; `make` is None for TensorFlow."""
+
+    name: str
+    make: Callable[[InferenceOptions], Engine] | None = None
+    why: str = ""  # empty if the user chose it
+
+
+class EngineKind(Protocol):
+    """What an extension knows by a value of --engine."""
+
+    def require(self, precision: str) -> None:
+        """Raises FlagError if it cannot compute in the precision here; called before the machine is set up."""
+
+    def choose(self, precision: str, home: Path, *, on_gpu: bool) -> Chosen:
+        """`home` is the package's; `on_gpu` tells whether TensorFlow would compute on one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +76,19 @@ class InferenceOptions:
         return self.make(self)
 
 
-def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
-    """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
-    if not all(np.isfinite(output).all() for output in outputs.values()):
-        raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
+def computed(trained: Trained, features: Features, compute: Compute, *, batch_size: int | None, batching: Batching) -> Outputs:
+    """Outputs of the head in row order, without padding."""
+    fields = trained.outputs
+    results = {field.name: features.empty(field) for field in fields}
+    for rows in eval_batches(features, batch_size, batching):
+        batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
+        outputs = compute(batch)
+        for field in fields:
+            results[field.name][features.places(field.axis, rows)] = _without_padding(field, outputs[field.name], batch)
+    return results
+
+
+def _without_padding(field: Field, output: npt.NDArray[np.float32], batch: Mapping[str, Array]) -> npt.NDArray[Any]:
+    """Returns [B, ...] for rows, [real tokens, ...] for tokens."""
+    real: npt.NDArray[Any] = output[batch["input_mask"].astype(bool)] if field.axis == TOKEN else output
+    return real

@@ -39,15 +39,6 @@ class FilePair:
         return FilePair(source, output, self.output_format or output_format)
 
 
-def of_model(pair: FilePair, name: str) -> FilePair:
-    """The pair of one of several models, whose name is in that of the output: predictions-NAME.tsv."""
-    if PIPE in (pair.input, pair.output):
-        raise FlagError(f"--checkpoint: several models read and write files, no pipe; leave out {name} or name files")
-    path = Path(pair.output)
-    stem, dot, suffixes = path.name.partition(".")
-    return dataclasses.replace(pair, output=str(path.with_name(f"{stem}-{name}{dot}{suffixes}")))
-
-
 def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
     """Expands a pattern, with one output per file (ending in `suffix`) if the output is a folder."""
     inputs = _matching(pair.input)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.batch.exported_model import ExportedModel
-from bert_tf.batch.job import ModelFiles, ModelOverrides, TextOverrides
+from bert_tf.batch.job import ModelOverrides, TextOverrides
 from bert_tf.batch.trained import Trained, digest
-from bert_tf.checkpoints import exported
+from bert_tf.checkpoints import model_formats
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError, FlagError, OutputError
@@ -26,7 +25,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 _LENGTH = 128  # the default if the model has enough positions; as in the published script
 _RECORDED = setting_names(TextOverrides)
-_NO_DECISION: Mapping[str, Any] = {"temperatures": []}
 
 
 def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None) -> Trained:
@@ -40,7 +38,8 @@ def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None
 
 def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
-    model = _exported(prefix, overrides) if exported.is_exported(prefix) else _checkpoint(prefix, overrides)
+    other = model_formats.of(prefix)
+    model: Trained = _checkpoint(prefix, overrides) if other is None else other.load(prefix, overrides)
     length = overrides.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
@@ -55,32 +54,16 @@ def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
     return load_metadata(prefix, overrides)
 
 
-def _exported(prefix: str, overrides: ModelOverrides) -> ExportedModel:
-    export = exported.read(prefix)
-    folder = Path(prefix).parent
-    path = folder / exported.RECORD
-    replaced = [name for name in setting_names(ModelFiles) if getattr(overrides, name) is not None]
-    if replaced:
-        raise FlagError(f"--{replaced[0]}: {folder} is an exported model, which has its own; leave it out")
-    record = export.model
-    run_folder.refuse_damaged(path, record, export.learned_sha256, remedy=exported.AGAIN)
-    if not run_folder.is_decision(record.get(DECISION, _NO_DECISION)):
-        raise OutputError(f"{path}: damaged: {DECISION} is no decision rule; {exported.AGAIN}")
-    model = _described(prefix, folder, record, _recorded(path, record), overrides)
-    return ExportedModel(**vars(model), export=export)
-
-
 def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
     plain = run_folder.trained(folder)
     record = {**plain, **_decision(prefix, plain)}
-    return _described(prefix, folder, record, _recorded(folder / run_layout.RECORD, record), overrides)
+    return described(prefix, folder, record, folder / run_layout.RECORD, overrides)
 
 
-def _described(
-    prefix: str, folder: Path, record: Mapping[str, Any], recorded: ModelOverrides, overrides: ModelOverrides
-) -> Trained:
+def described(prefix: str, folder: Path, record: Mapping[str, Any], path_of_record: Path, overrides: ModelOverrides) -> Trained:
+    recorded = _recorded(path_of_record, record)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
     beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
     path = _file(overrides.vocab_file, beside, "--vocab_file")

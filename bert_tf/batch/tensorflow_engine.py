@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.engine import InferenceOptions
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.checkpoints import values
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model

@@ -9,7 +9,9 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from bert_tf import extension
 from bert_tf.checkpoints import names
@@ -21,10 +23,9 @@ from bert_tf.head_spec import PUBLISHED_WEIGHTS, HeadSpec
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import families, registry
-from bert_tf.tasks.base import Family, Limits, Task
+from bert_tf.tasks.base import Family, Limits, Outputs, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION
-from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import lasting_names, of_values
 from bert_tf.tokenization import library
 from bert_tf.tokenization.tokenizer import WordTokenizer
@@ -49,6 +50,7 @@ class Trained:
     max_seq_length: int  # in word pieces
     long_text: str  # key of long_text.CUTS
     record: Mapping[str, Any]  # see run_folder.trained; empty if unknown
+    has_checkpoint: ClassVar[bool] = True  # else its weights are in a format of an extension
     given_head: HeadSpec | None = None  # overrides the trained head
     given_task: Task | None = None  # overrides the recorded task
 
@@ -97,6 +99,8 @@ class Trained:
         """Reads the files of the run, as its command names them; without these it has rows alone."""
         files = run_folder.own_files(self.folder)
         if not files or not registry.reads_own(self.record["kind"]):
+            from bert_tf.tasks.rows_task import RowsTask
+
             return RowsTask(families.of_record(self.record))
         learned = {name: self.record[name] for name in lasting_names() if name in self.record}
         settings = of_values({**learned, **files, "problem": self.record["kind"]})
@@ -217,6 +221,12 @@ def digest(prefix: str) -> str | None:
             if path.is_file():
                 return files.digest(path)
     return None
+
+
+def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
+    """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
+    if not all(np.isfinite(output).all() for output in outputs.values()):
+        raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
 
 
 def _shown(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bert_tf.checkpoints import exported
+from bert_tf.checkpoints import model_formats
 from bert_tf.checkpoints.weight_files import TORCH_NAME, WEIGHTS_NAME
 
 _RESAVED = (
@@ -17,8 +17,9 @@ _OTHERS = {"tf_model.h5": "Keras weights of transformers", "flax_model.msgpack":
 def unread(folder: Path) -> str:
     """Empty if there is nothing known."""
     names = sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-    if exported.GRAPH in names:
-        return f"{exported.GRAPH} is an exported model, without a checkpoint; name the run that it was exported from"
+    of_format = next((why for one in model_formats.every() if (why := one.why_unread(folder))), "")
+    if of_format:
+        return of_format
     other = next((name for name in _OTHERS if name in names), None)
     if other is not None:
         return f"{other}: {_OTHERS[other]} are not read; save the model as {WEIGHTS_NAME}: {_RESAVED.format(folder)}"

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from bert_tf.checkpoints import exported, hub_names
+from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.io import files
 from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
@@ -27,7 +27,7 @@ def is_folder(name: str | os.PathLike[str]) -> bool:
 
 def refuse_missing(prefix: str) -> None:
     """Raises CheckpointError if no checkpoint has this name, UnreadableError if its files cannot be read."""
-    exported.refuse(prefix)
+    model_formats.refuse(prefix)
     if not _is_there(prefix):
         raise CheckpointError(f"{prefix}: no checkpoint of this name{_hint(prefix)}")
 
@@ -46,7 +46,7 @@ def refuse_missing_model(name: str) -> None:
         "://" not in name
         and not is_pattern(name)
         and not os.path.isdir(name.removesuffix(ALL))
-        and not exported.is_exported(name)
+        and model_formats.file_of(name) is None
     ):
         refuse_missing(PART.sub("", name))
 

@@ -17,7 +17,6 @@ from bert_tf import versions
 from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files
 from bert_tf.io.redaction import redacted
-from bert_tf.runtime import gpu_failures
 
 _UNUSABLE = 2  # an error that the user can fix
 _INTERNAL = os.EX_SOFTWARE  # 70: unexpected error
@@ -126,6 +125,8 @@ def _of_gpu(error: BaseException) -> str | None:
     """Recognizes GPU errors, which TensorFlow also raises as RuntimeError when listing devices or opening sessions."""
     if not isinstance(error, (RuntimeError, *_of_tensorflow("OpError"))):
         return None
+    from bert_tf.runtime import gpu_failures
+
     return gpu_failures.explain(str(getattr(error, "message", error)))
 
 

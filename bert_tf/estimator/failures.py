@@ -27,7 +27,7 @@ from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.io import files
-from bert_tf.runtime import gpu_failures, noise
+from bert_tf.runtime import noise
 
 _PEER_GONE = "remote process exited or there was a network error"  # NCCL's wording, with several machines only
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # prefixes of TensorFlow's messages
@@ -63,6 +63,8 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         if error.errno not in _UNWRITABLE:
             return error
         return OutputError(f"{error.filename or folder}: cannot write: {files.reason(error)}; {saved.kept_note(folder)}")
+    from bert_tf.runtime import gpu_failures
+
     text = str(getattr(error, "message", error))
     of_reader = _OF_READER.search(text)
     if of_reader:

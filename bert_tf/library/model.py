@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import html
 import os
@@ -18,13 +17,11 @@ from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.export.formats import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
-from bert_tf.library.keywords import needing_tensorflow, takes
+from bert_tf.library.keywords import needing_tensorflow
 from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
-from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 from bert_tf.tasks.names import JSONL
 
@@ -61,7 +58,7 @@ class Model(Predictor):
           family: task family with its decoding options; None for that of the task.
         """
         super().__init__(trained, family or task.family, inference)
-        self._task, self._find_data = task, find_data
+        self.task, self.find_data = task, find_data
         self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
 
     @property
@@ -195,26 +192,20 @@ class Model(Predictor):
         predictions = self.predictions(examples)
         return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
 
-    @takes(Target)
     def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
         """Exports the model for other software; returns the folder.
 
         Args:
-          format: key of `export.formats.FORMATS`, such as saved_model.
+          format: saved_model, huggingface, onnx or openvino.
           output: the folder, written atomically.
-          **options: `overwrite` and others, by the flag names of `python -m bert_tf export`.
+          **options: `overwrite` and others, by the names of the flags of `export`.
 
         Raises:
           FlagError: an option is unknown or invalid, or an optional package is missing.
           OutputError: the folder holds something else, or cannot be written.
         """
-        from bert_tf.training import export  # few programs need it
-
-        return export.write(
-            dataclasses.replace(self.trained, given_task=self._task),
-            read(Target, {"format": format, "output": output, **options}),
-            find_data=self._find_data,
-        )
+        folder: Path = self.session("export", "Model.export").export(format, output, **options)
+        return folder
 
     def close(self) -> None:
         """Frees weights and sessions; the model cannot be used afterwards."""
@@ -244,12 +235,12 @@ class Model(Predictor):
         return session
 
     def __repr__(self) -> str:
-        return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"
+        return f"<bert_tf.Model {self.task.name}: {self._learned}; {self.checkpoint}>"
 
     def _repr_html_(self) -> str:
         config = self.trained.config
         facts = {
-            "task": self._task.name,
+            "task": self.task.name,
             "labels": self._learned,
             "checkpoint": self.checkpoint,
             "encoder": f"{config.num_hidden_layers} layers, hidden size {config.hidden_size}",
@@ -264,7 +255,7 @@ class Model(Predictor):
 
     def examples(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split or of a purpose; FlagError if the purpose has several splits."""
-        task, folder = self._task, self._find_data(self._task)
+        task, folder = self.task, self.find_data(self.task)
         splits = task.splits(folder, name) if name in PURPOSES else (name,)
         if len(splits) > 1:
             raise FlagError(f"evaluate({name!r}): {task.name} has several; name one of {', '.join(splits)}")

@@ -7,15 +7,14 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
 from bert_tf.batch import job
-from bert_tf.batch.file_pairs import FilePair, of_model, output_form, refuse_clashes
+from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
 from bert_tf.checkpoints.prefixes import refuse_missing_models, several
-from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.io import files
 from bert_tf.io.files import PIPE
@@ -109,65 +108,30 @@ def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written,
 
 def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, ...]:
     """Predicts all files; returns the files, the shards of a pipeline."""
-    from bert_tf.estimator import run_folder
-
     if beam is not None:
         shards: tuple[str, ...] = run_pipeline("predict", settings, beam)
         return shards
 
-    of_models = _of_models(settings)
-    pairs = [pair for one in of_models for pair in one.files]
+    if len(several(settings.checkpoint)) > 1:
+        several_models = next((one.predicts_several for one in extension.found().values() if one.predicts_several), "")
+        if not several_models:
+            raise FlagError("--checkpoint: several models need the extension together, which is missing (docs/extensions.md)")
+        return tuple(pair.output for pair in extension.load(several_models)(settings))
+    with writing(settings.files):
+        return tuple(pair.output for pair in _run_here(settings))
+
+
+@contextlib.contextmanager
+def writing(pairs: Sequence[FilePair]) -> Iterator[None]:
+    """Refuses files that cannot be written, and writes into folders of runs as their owner."""
+    from bert_tf.estimator import run_folder
+
     for pair in pairs:
         output_form(pair.output, pair.output_format)  # rejects unsupported names
     refuse_clashes(pairs)
     folders = (os.path.dirname(pair.output) for pair in pairs if pair.output != PIPE)
     with run_folder.writing_where_a_run_is(folders):
-        if len(of_models) == 1:
-            return tuple(pair.output for pair in _run_here(settings))
-        return tuple(pair.output for pair in _run_together(of_models))
-
-
-def _of_models(settings: PredictSettings) -> list[PredictSettings]:
-    """The settings of each model, with outputs of its own if there are several; FlagError if two have one name."""
-    names = several(settings.checkpoint)
-    if len(names) == 1:
-        return [settings]
-    if settings.average_outputs:
-        raise FlagError("--average_outputs: takes a pattern, not names with commas, such as --checkpoint='RUN/fold-*'")
-    if settings.machine.engine != TENSORFLOW:
-        raise FlagError(f"--engine={settings.machine.engine}: several models are computed by TensorFlow; leave it out")
-    folders = [os.path.basename(os.path.abspath(name)) for name in names]
-    twice = next((folder for folder in folders if folders.count(folder) > 1), None)
-    if twice is not None:
-        raise FlagError(f"--checkpoint: two models are named {twice}: their predictions would be one file")
-    return [
-        dataclasses.replace(settings, checkpoint=name, files=tuple(of_model(pair, folder) for pair in settings.files))
-        for name, folder in zip(names, folders)
-    ]
-
-
-def _run_together(of_models: Sequence[PredictSettings]) -> list[FilePair]:
-    """Predicts with several models, whose equal layers are computed once."""
-    from bert_tf.batch import stream
-    from bert_tf.batch.session import Predictor
-    from bert_tf.training import batch_machine
-
-    shares = next((one.shares for one in extension.found().values() if one.shares), "")
-    if not shares:
-        raise FlagError("--checkpoint: several models need the extension together, which is missing (docs/extensions.md)")
-    first, every = of_models[0], [(settings, *opened(settings)) for settings in of_models]
-    models = [found[0] for _, found, _ in every]
-    prefixes = [model.prefix for model in models]
-    inference = batch_machine.inference(first.machine, first.predict_batch_size, environment=os.environ, checkpoints=prefixes)
-    pairs: list[FilePair] = []
-    with extension.load(shares)(models, inference) as together:
-        for (settings, found, reads), model in zip(every, models):
-            determining = _determining(settings, inference, found, reads)
-            predictor = Predictor(model, reads.family, together)
-            predictor.load_weights()
-            predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=determining)
-            pairs += stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
-    return pairs
+        yield
 
 
 def _run_here(settings: PredictSettings) -> list[FilePair]:
@@ -180,12 +144,12 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
     inference = batch_machine.inference(
         settings.machine, settings.predict_batch_size, environment=os.environ, checkpoints=prefixes
     )
-    determining = _determining(settings, inference, models, reads)
+    decisive = determining(settings, inference, models, reads)
     if settings.average_outputs:
         inference = average.averaging(models, inference)
     with contextlib.closing(Predictor(models[0], reads.family, inference)) as predictor:
         predictor.load_weights()
-        predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=determining)
+        predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=decisive)
         return stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
 
 
@@ -224,7 +188,7 @@ def _models(settings: PredictSettings, task: str | None) -> Sequence[Trained]:
     return average.comparable(models)
 
 
-def _determining(
+def determining(
     settings: PredictSettings, inference: InferenceOptions, models: Sequence[Trained], reads: Inputs
 ) -> dict[str, Any]:
     """Everything but the input that affects the bytes of the output."""

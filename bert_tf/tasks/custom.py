@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from bert_tf import extension
 from bert_tf.errors import FlagError
@@ -15,10 +14,9 @@ from bert_tf.tasks.names import INPUT_FORMATS, KINDS
 NAME = "custom"
 
 
-def problems() -> dict[str, Any]:
-    """Choices of --problem, and its help: extensions add some."""
-    names = (*KINDS, *(kind for kind, new in extension.kinds().items() if new.problem))
-    return {"choices": names, "help": f"kind of problem: {', '.join(names)} (docs/tasks.md)"}
+def _problems() -> tuple[str, ...]:
+    """Extensions add some."""
+    return (*KINDS, *(kind for kind, new in extension.kinds().items() if new.problem))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +45,9 @@ class CustomSettings:
     id_column: str | None = setting(None, "column of row ids for predictions; default: split and line", is_column=True)
     file_format: str | None = setting(None, f"{', '.join(INPUT_FORMATS)}, if the suffix does not tell", choices=INPUT_FORMATS)
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
-    problem: str = setting(CLASSIFICATION, "")  # see `problems`
+    problem: str = setting(
+        CLASSIFICATION, lambda: f"kind of problem: {', '.join(_problems())} (docs/tasks.md)", choices=_problems
+    )
     labels: str | None = setting(
         None, "comma-separated labels in class order (F1 is of the second of two); default: those of training", of_one_run=True
     )

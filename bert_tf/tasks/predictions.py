@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from bert_tf.io import documents, spreadsheets
+from bert_tf.io import documents
 from bert_tf.io.text_table import cell
 from bert_tf.kinds import Registry
 from bert_tf.tasks.names import JSONL, TSV
@@ -64,6 +64,8 @@ def delimited(form: str, rows: Iterable[Sequence[Any]]) -> str:
     """Returns TSV, in which tabs and line breaks become spaces; else CSV, see `spreadsheets`."""
     if form == TSV:
         return "".join("\t".join(map(cell, row)) + "\n" for row in rows)
+    from bert_tf.io import spreadsheets
+
     return spreadsheets.csv_of(rows)
 
 

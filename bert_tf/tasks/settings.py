@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.settings import group, of_extensions, replaced, setting_names
-from bert_tf.tasks.custom import NAME, CustomSettings, problems
+from bert_tf.tasks.custom import NAME, CustomSettings
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
-    custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})", problem=problems)
+    custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})")
     extensions: Any = group(functools.partial(of_extensions, "of_tasks"))
 
 

@@ -13,15 +13,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from bert_tf.tokenization.added import AddedTokens, Part
 from bert_tf.tokenization.characters import spread_with_positions, words
 from bert_tf.tokenization.matching import SUFFIX, Matcher
 from bert_tf.tokenization.tokenizer import Pieces
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bert_tf.tokenization.added import AddedTokens, Part
 
 T = TypeVar("T")
 
@@ -67,7 +69,11 @@ class WordPieceTokenizer:
         self.vocabulary = vocabulary
         self.lower_case = lower_case
         self.rules = vocabulary.text_rules.rules(lower_case=lower_case)
-        self._added = AddedTokens(vocabulary.text_rules.added, self.rules) if vocabulary.text_rules.added else None
+        self._added: AddedTokens | None = None
+        if vocabulary.text_rules.added:  # few models have some
+            from bert_tf.tokenization.added import AddedTokens
+
+            self._added = AddedTokens(vocabulary.text_rules.added, self.rules)
         self._matcher = Matcher(vocabulary.pieces, vocabulary.unk_id)
         self._ids_of_word = _Remembered(self._matcher.ids)
         self._ids_of = _Remembered(self._ids_between_blanks)

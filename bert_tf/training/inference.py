@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.batch.engine import refuse_what_is_no_number
+from bert_tf.batch.trained import refuse_what_is_no_number
 from bert_tf.estimator import evaluations, kept
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run import last_step, report_to_tensorboard, require_checkpoint

@@ -39,7 +39,6 @@ from bert_tf.training.settings import (
     OutputSettings,
     SpeedSettings,
     TrainSettings,
-    task_names,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ ExtensionSettings = of_extensions("settings", "section")
 
 @dataclasses.dataclass(frozen=True)
 class RunSpec:
-    data: DataSettings = group(DataSettings, "Task and data", task_name=task_names)
+    data: DataSettings = group(DataSettings, "Task and data")
     of_task: TaskSettings = group(TaskSettings)
     model: ModelSettings = group(ModelSettings, "Model")
     actions: ActionSettings = group(ActionSettings, "What to do (default: train and evaluate)")

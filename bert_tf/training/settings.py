@@ -10,9 +10,9 @@ import functools
 from pathlib import Path
 from typing import ClassVar
 
+from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
-from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
 from bert_tf.io import files
 from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
@@ -23,19 +23,28 @@ from bert_tf.tasks.registry import names_with_labels
 POLYNOMIAL = "polynomial"
 OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
+TENSORFLOW, INT8 = "tensorflow", "int8"  # an engine; a precision of others, not for training
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 
 
-def task_names() -> dict[str, str]:
-    """The help of --task_name: extensions and programs add tasks."""
-    return {"help": f"required: {', '.join(names_with_labels())}"}
+def _task_names() -> str:
+    """Extensions and programs add tasks."""
+    return f"required: {', '.join(names_with_labels())}"
+
+
+def _engines() -> tuple[str, ...]:
+    return (TENSORFLOW, *extension.engines())
+
+
+def _precisions() -> tuple[str, ...]:
+    return (*PRECISIONS, INT8) if extension.engines() else PRECISIONS
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskAndFolder:
-    task_name: str | None = setting(None, "", of_labels=True)  # see `task_names`
+    task_name: str | None = setting(None, _task_names, of_labels=True)
     data_dir: str | None = setting(
         None,
         "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",
@@ -225,7 +234,6 @@ class SpeedSettings:
 
 
 EXACT = setting_names(SpeedSettings, exact=True)
-_ENGINE_PRECISION = f"{_PRECISION}; {INT8} with an --engine"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +242,10 @@ class MachineSettings:
 
     TITLE: ClassVar[str] = "Engine and precision"
 
-    precision: str = same(SpeedSettings, "precision", help=_ENGINE_PRECISION, choices=(*PRECISIONS, INT8))
-    engine: str = setting(TENSORFLOW, f"inference engine: {', '.join(NAMES)} (by what is installed)", choices=NAMES)
+    precision: str = same(SpeedSettings, "precision", more=f"; {INT8} with an --engine", choices=_precisions)
+    engine: str = setting(
+        TENSORFLOW, lambda: f"inference engine: {', '.join(_engines())} (by what is installed)", choices=_engines
+    )
     native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
     devices: DeviceSettings = group(
         DeviceSettings, without=setting_names(DeviceSettings, of_training=True)

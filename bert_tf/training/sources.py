@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints import exported, hub_names
+from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.io import files
@@ -153,8 +153,6 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.checkpoints import default  # imports TensorFlow
-
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
     origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
@@ -165,6 +163,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     if not named and not base:
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
+        from bert_tf.checkpoints import default  # imports TensorFlow
+
         folder = default.ensure(home.folder(environment) / "checkpoints")
         return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
     path = Path(named or base or "")
@@ -181,7 +181,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
         advice = on_hub(named or base or "")
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
-    exported.refuse(checkpoint)
+    model_formats.refuse(checkpoint)
     folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
 
@@ -192,9 +192,9 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
     of_hub = hub_names.parsed(name)
     if of_hub is None and not is_folder(path):
         return path.with_name(PART.sub("", path.name))
-    graph = None if of_hub is not None else exported.in_folder(path)
-    if graph is not None:
-        return graph
+    file = None if of_hub is not None else model_formats.file_of(path)
+    if file is not None:
+        return file
     from bert_tf.checkpoints import weight_files
 
     if of_hub is not None or weight_files.in_folder(path) is not None:
@@ -209,7 +209,7 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
 def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> str | None:
     """Returns the checkpoint of a folder in the layout of an extension (`Extension.opens`); None for any other name."""
     place = home.folder(environment) / "checkpoints"
-    if not is_folder(name) or exported.in_folder(name) is not None:
+    if not is_folder(name) or model_formats.file_of(name) is not None:
         return None
     opens = [extension.load(one.opens) for one in extension.found().values() if one.opens]
     folders = (opened(Path(name), place, environment) for opened in opens)

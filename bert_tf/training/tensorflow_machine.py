@@ -4,37 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bert_tf import home
-from bert_tf.batch.engine import InferenceOptions
+from bert_tf import extension, home
+from bert_tf.batch.engine import Chosen, EngineKind, InferenceOptions
+from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.config import BertConfig
-from bert_tf.engines import registry as engines
-from bert_tf.engines.names import AUTO, TENSORFLOW
-from bert_tf.engines.registry import ENGINES
+from bert_tf.errors import FlagError
 from bert_tf.inputs.batching import Batching
 from bert_tf.io.log_form import log
 from bert_tf.runtime import precision as formats
 from bert_tf.runtime.machine import describe, set_up
 from bert_tf.runtime.settings import TF_CONFIG
 from bert_tf.training import speed
-from bert_tf.training.settings import MachineSettings, SpeedSettings
+from bert_tf.training.settings import TENSORFLOW, MachineSettings, SpeedSettings
+
+
+class TensorFlow:
+    """See `batch.engine.EngineKind`."""
+
+    def require(self, precision: str) -> None:
+        if precision not in formats.PRECISIONS:
+            known = ", ".join(formats.PRECISIONS)
+            raise FlagError(f"--precision={precision}: --engine={TENSORFLOW} computes in {known}")
+
+    def choose(self, *_: object, **__: object) -> Chosen:
+        return Chosen(TENSORFLOW)
 
 
 def inference(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> InferenceOptions:
     """Sets up the machine, once per process; `batch_size` is rows per device, None chooses by length."""
-    if settings.engine != AUTO:
-        ENGINES[settings.engine].require(settings.precision)
+    own = TensorFlow()
+    kind: EngineKind = own if settings.engine == TENSORFLOW else extension.load(extension.engines()[settings.engine])
+    kind.require(settings.precision)
     alone = {name: value for name, value in environment.items() if name != TF_CONFIG}
     machine = set_up(settings.devices, environment=alone)
-    row, why = engines.choose(settings.engine, settings.precision, on_gpu=machine.sees_gpu)
-    is_tensorflow = row.name == TENSORFLOW
+    engine = kind.choose(settings.precision, home.folder(environment), on_gpu=machine.sees_gpu)
+    is_tensorflow = engine.make is None
+    if is_tensorflow:
+        own.require(settings.precision)
     number = settings.precision if is_tensorflow else "float32"
     chosen = SpeedSettings(precision=number, native_kernels=settings.native_kernels and is_tensorflow)
     speed.set_up(chosen)
     describe(machine, settings.devices, alone)
     speed.warn(chosen)
     machine = speed.with_kernels(chosen, machine, environment)
-    if why:
-        log.info("--engine=%s: %s: %s", AUTO, row.name, why)
+    if engine.why:
+        log.info("--engine=%s: %s: %s", settings.engine, engine.name, engine.why)
     if not (is_tensorflow or formats.cpu_computes(_number(settings.precision))):
         log.warning("--precision=%s: this CPU has no instructions for it; float32 may be faster", settings.precision)
 
@@ -42,9 +56,9 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
         return speed.eval_batching(chosen, max_seq_length, config, machine)
 
     return InferenceOptions(
-        engines.make(row, settings.precision, home.folder(environment)),
+        engine.make or TensorFlowEngine,
         batching,
-        formats.computed(settings.precision) if is_tensorflow else f"{row.name} {_number(settings.precision)}",
+        formats.computed(settings.precision) if is_tensorflow else f"{engine.name} {_number(settings.precision)}",
         machine.session_config.intra_op_parallelism_threads,
         batch_size,
         machine,

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks import load, service_compared
-from tests.service.fakes import Running
+from tests.extensions.serve.fakes import Running
 
 _HOLDS = "import sys; held = b'x' * (64 << 20); print(flush=True); sys.stdin.read()"
 

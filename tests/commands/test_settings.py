@@ -16,13 +16,13 @@ from bert_tf.batch.job import Columns, LabelledColumns, ModelOverrides
 from bert_tf.cli import command_line
 from bert_tf.cli.flags import by_name, read
 from bert_tf.errors import FlagError
+from bert_tf.extensions.evaluate.command import EvaluateSettings, TaskEntry
+from bert_tf.extensions.export.command import ExportSettings
+from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.vectors.encode import EncodeSettings
 from bert_tf.io.documents import LARGEST_SETTING
-from bert_tf.operations.evaluate import EvaluateSettings, TaskEntry
-from bert_tf.operations.export import ExportSettings
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.service.settings import ServeConfig
 from bert_tf.settings import nearest, settings_of, unknown_setting
 from bert_tf.settings import read as read_settings
 from bert_tf.training import run_spec

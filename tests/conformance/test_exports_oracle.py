@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.export import graph
-from bert_tf.export.huggingface import writer
+from bert_tf.batch import graph
+from bert_tf.extensions.export.huggingface import writer
 from bert_tf.fields import INPUTS
 from tests.conformance import peers
-from tests.engines.models import rows
-from tests.export import test_pretraining
-from tests.export.models import RECORDS, exported
+from tests.extensions.engines.models import rows
+from tests.extensions.export import test_pretraining
+from tests.extensions.export.models import RECORDS, exported
 from tests.tiny import TOKENS
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import default, names, reader
 from bert_tf.config import BertConfig
-from bert_tf.export.exported import Exported
-from bert_tf.export.huggingface import writer
-from bert_tf.export.options import ExportOptions
+from bert_tf.extensions.export.huggingface import writer
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.extensions.fill_mask.filler import WordFiller
 from bert_tf.tasks import families
 from bert_tf.tasks.rows_task import RowsTask
@@ -79,11 +79,11 @@ def write_checkpoint(folder: Path) -> Path:
     return folder
 
 
-def as_exported(checkpoint: Path) -> Exported:
+def as_exported(checkpoint: Path) -> ExportJob:
     """Returns the model of a checkpoint, as a run of pre-training is exported."""
     task = RowsTask(families.of_record({"kind": "pretraining", "nsp": True, "sampled_softmax": 0}))
     model = bert_tf.word_filler(checkpoint).trained
-    return Exported(dataclasses.replace(model, given_head=task.family.head), task, 0, ExportOptions())
+    return ExportJob(dataclasses.replace(model, given_head=task.family.head), task, 0, ExportOptions())
 
 
 @pytest.mark.parametrize("ours", OURS)

@@ -69,12 +69,14 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
         ("pretrain", "vocabulary --help"),
         ("pretrain", "fill-mask tests --text=[MASK]"),
         ("checkpoint", "vocabulary extend --output=x --from=x"),
+        ("evaluate", "calibrate tests"),
+        ("engines", "export tests --format=onnx --output=x"),
     ],
 )
 def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    said = command if name == "checkpoint" else command.split()[0]
+    said = {"checkpoint": command, "engines": "--format=onnx"}.get(name, command.split()[0])
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
 
 
@@ -120,16 +122,24 @@ def test_without_cluster_there_is_no_beam(tmp_path):
     assert "--beam" not in told
 
 
+def test_without_card_no_export_has_one(tmp_path):
+    told = copies.run(copied(tmp_path, "card"), "export", "--help=all").stdout
+    assert "--format" in told
+    assert "--license" not in told
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     copied(tmp_path, name)
     one = extension.found()[name]
     told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve", "evaluate"))
     assert "--task_name" in told
-    assert "--workers" in told
+    assert ("--workers" in told) == (name != "serve")
     for row in settings_of(one.settings, one.of_tasks, one.serving, one.evaluating):
         assert f"--{row.name}" not in told
         assert f"--[no]{row.name}" not in told
+    for engine in one.engines:
+        assert not re.search(rf"inference engine: [\w, ]*{engine}", told)
     for command in one.commands:
         done = copies.run(tmp_path, *command.split(), "x")
         assert done.returncode == 2

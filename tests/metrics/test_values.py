@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from bert_tf.metrics import METRICS, ClassScores, collapse, compute, confusion, glue, intervals, per_class
-from bert_tf.metrics.glue import GLUE_METRICS, glue_score
+from bert_tf.extensions.evaluate import glue
+from bert_tf.extensions.evaluate.glue import GLUE_METRICS, glue_score
+from bert_tf.metrics import METRICS, ClassScores, collapse, compute, confusion, intervals, per_class
 from bert_tf.metrics.intervals import confidence_intervals
 from bert_tf.metrics.probabilities import log_softmax, sigmoid, softmax
 from bert_tf.tasks.glue import TASKS

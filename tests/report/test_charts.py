@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
 from bert_tf.report import charts, drawing
-from bert_tf.report.charts import stacked_chart
 from bert_tf.report.line_chart import SMOOTHED_FROM, Curve, line_chart, thinned
 from tests.report.drawn import AREAS, LINES, POINTS, SVG, following, numbers, paths, picture, texts, told
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.extensions.serve import workers
+from bert_tf.extensions.serve.settings import configured
 from bert_tf.extensions.sweep import leader
-from bert_tf.service import workers
-from bert_tf.service.settings import configured
 
 
 def a_worker():

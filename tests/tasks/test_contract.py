@@ -14,12 +14,12 @@ from bert_tf import extension, metrics
 from bert_tf.batch import job
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.serve import forms, values
 from bert_tf.extensions.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
 from bert_tf.kinds import KINDS
-from bert_tf.service import forms, values
 from bert_tf.settings import setting_names
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Limits

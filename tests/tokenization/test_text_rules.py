@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 
 from bert_tf.errors import VocabularyError
-from bert_tf.export import tokenizer_json
+from bert_tf.extensions.export import tokenizer_json
 from bert_tf.tokenization import text_rules
 from bert_tf.tokenization.text_rules import Added, TextRules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary

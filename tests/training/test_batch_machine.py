@@ -5,8 +5,8 @@ import pytest
 
 import bert_tf
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
-from bert_tf.engines.base import ConvertedEngine
 from bert_tf.errors import FlagError
+from bert_tf.extensions.engines.converted_engine import ConvertedEngine
 from bert_tf.settings import read
 from bert_tf.training import batch_machine
 from bert_tf.training.settings import MachineSettings

@@ -7,18 +7,19 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import extras
+from bert_tf import extension, extras
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
-from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.evaluate import Evaluator, TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
 from bert_tf.training.settings import MachineSettings
+
+extension.needed("evaluate", "calibrate")
+from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry, datasets_of  # noqa: E402
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.session import Predictor
@@ -103,7 +104,7 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.calibrate import fit
 
-    if exported.is_exported(model.prefix):
+    if not model.has_checkpoint:
         raise CheckpointError(
             f"{model.prefix}: the rule of an exported model is in its files; calibrate the run, and export it again"
             " (--check measures without fitting)"

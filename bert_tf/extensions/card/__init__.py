@@ -1,4 +1,4 @@
-"""Card: writes the model card of a run (docs/card.md); cards of exported folders are made without it."""
+"""Card: writes the model card of a run, and that of an exported folder (docs/card.md)."""
 
 from bert_tf.extension import Extension, NewCommand
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.card.credits import Credits
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import OutputError
+from bert_tf.extensions.card.credits import Credits
 from bert_tf.io import atomic, lock
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
@@ -48,7 +48,7 @@ def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | 
 
 
 def write(settings: CardSettings) -> Path:
-    from bert_tf.card import card
+    from bert_tf.extensions.card import card
     from bert_tf.training import sources
 
     if settings.output is not None and settings.output != PIPE:
@@ -74,7 +74,7 @@ def write(settings: CardSettings) -> Path:
 
 
 def _refuse_edited(output: Path) -> None:
-    from bert_tf.card import card
+    from bert_tf.extensions.card import card
 
     with contextlib.suppress(FileNotFoundError):
         if card.is_edited(output.read_text(encoding="utf-8", errors="replace")):

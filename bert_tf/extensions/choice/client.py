@@ -9,21 +9,21 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bert_tf.export import graph
-from bert_tf.export.exported import Exported
-from bert_tf.export.graph import DEFAULT, Signature, aligned, strings
-from bert_tf.export.saved_model.characters import Text
-from bert_tf.export.saved_model.rows import CUTS, Part, Span, lay_out, lengths
+from bert_tf.batch import graph
 from bert_tf.extensions.choice.features import most_of_option
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.rows import CUTS, Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer
 
 tf1 = tf.compat.v1
 
 _SPECIAL = 3  # [CLS] and two [SEP]
 
 
-def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+def chosen(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The most probable of `options` [B, K] given `context` and `question`, either of which may be empty."""
     trained = exported.trained
     inputs = {**strings("context", "question"), "options": tf1.placeholder(tf.string, [None, None], "options")}
@@ -37,7 +37,7 @@ def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature
 
 
 def _read_options(
-    exported: Exported, tokenizer: GraphTokenizer, inputs: dict[str, tf.Tensor], shape: tf.Tensor
+    exported: ExportJob, tokenizer: GraphTokenizer, inputs: dict[str, tf.Tensor], shape: tf.Tensor
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """`INPUTS` of rows, and the option of each row [N], see `extensions.choice.features.build`."""
     trained, (questions, count) = exported.trained, tf.unstack(shape)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bert_tf.conversion.encoder import EncodedNodes
-from bert_tf.conversion.heads import of_pooled
-from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.extensions.engines.encoder import EncodedNodes
+from bert_tf.extensions.engines.heads import of_pooled
+from bert_tf.extensions.engines.onnx_graph import OnnxGraph
 from bert_tf.modeling.heads.base import Head
 
 

@@ -1,6 +1,6 @@
 """Code of a card of multiple choice."""
 
-from bert_tf.card.usage import CLASS, Usage
+from bert_tf.extensions.card.usage import CLASS, Usage
 
 _CHOOSE = """\
 context, question, options = {context}, {question}, {options}

@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import checkpoints, evaluation, loading
+from bert_tf.batch import checkpoints, loading
 from bert_tf.batch.inputs import CHUNK, chunked
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.batch.results_table import TSV_FILE, ResultsTable
-from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
-from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.cluster import beam_job
+from bert_tf.extensions.evaluate import evaluation
+from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
+from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
+from bert_tf.extensions.evaluate.rows import Row
 from bert_tf.io import paths
 from bert_tf.library.keywords import Beam
-from bert_tf.operations.evaluate import EvaluateSettings, Table, task_of
 from bert_tf.runtime.precision import computed
 from bert_tf.settings import changed
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.training import batch_machine
-from bert_tf.training.settings import MachineSettings
+from bert_tf.training.settings import TENSORFLOW, MachineSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import exported
+from bert_tf.checkpoints import model_formats
 from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.io import atomic, files, lock
 
@@ -27,7 +27,7 @@ _KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 
 def pack(model: Trained, folder: Path) -> Path:
     """Packs a model without training state into one file, named by its content."""
-    if exported.is_exported(model.prefix):
+    if not model.has_checkpoint:
         return _packed(model.folder, folder)
     from bert_tf.checkpoints.reader import model_reader, write_checkpoint  # import TensorFlow
 
@@ -63,7 +63,7 @@ def _write_text(folder: str, name: str, text: str) -> None:
 def unpacked(path: str) -> str:
     """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
     folder = made_once(Path(path).stem, functools.partial(_unpack, path))
-    return str(exported.in_folder(folder) or folder / NAME)
+    return str(model_formats.file_of(folder) or folder / NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.errors import FlagError
 from bert_tf.extensions.explain.explanation import METHODS, OCCLUSION, Explanation, points
-from bert_tf.service import values
-from bert_tf.service.call import Call, Failed, Option, Part
-from bert_tf.service.settings import ServeConfig
+from bert_tf.extensions.serve import values
+from bert_tf.extensions.serve.call import Call, Failed, Option, Part
+from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.tasks.predictions import hints_of, json_schema
 
 if TYPE_CHECKING:
+    from bert_tf.extensions.serve.forms import Form, Schema
     from bert_tf.library.model import Model
-    from bert_tf.service.forms import Form, Schema
 
 _MOST_STEPS = 128  # other requests wait meanwhile
 _LABEL = {"type": ["string", "integer"], "description": "label, tag or option number; default: the predicted one"}

@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
+from bert_tf.batch import graph
+from bert_tf.batch.engine import InferenceOptions, computed
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.trained import Trained
-from bert_tf.engines.base import computed
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.export import graph
 from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
 from bert_tf.extensions.explain.targets import EXPLAINED, Case
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from bert_tf.errors import BertError
 from bert_tf.extensions.memory_trace import LIVE, TRACE, live_memory, peak_report, trace_file, trace_report
 from bert_tf.extensions.memory_trace.peak_report import BEFORE, PARTS
+from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
 from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts, panels
 from bert_tf.report.panels import Panel
@@ -64,7 +65,7 @@ def live(folder: Path) -> dict[str, Any] | None:
 
 def _chart(times: Sequence[float], sizes: Mapping[str, Sequence[float]], x_title: str, **marked: Any) -> charts.Spec:
     layers = {peak_report.phrase(part): values for part, values in sizes.items()}
-    return charts.stacked_chart(times, layers, x_title=x_title, colours=[_COLOURS[part] for part in sizes], **marked)
+    return stacked_chart(times, layers, x_title=x_title, colours=[_COLOURS[part] for part in sizes], **marked)
 
 
 def _phase(part: str, size: int) -> dict[str, Any]:

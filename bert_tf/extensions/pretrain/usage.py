@@ -1,7 +1,7 @@
 """Code of a card of a pre-training model."""
 
 from bert_tf import extension
-from bert_tf.card.usage import PIPELINE, Usage
+from bert_tf.extensions.card.usage import PIPELINE, Usage
 
 USAGE = Usage(
     {"text": "It rained all [MASK]."},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.extension import Extension, NewCommand, Settings
-from bert_tf.profiling.timing.ranges import StepRange
+from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.settings import training_setting
 
 FOLDER = "profile"  # in a run's folder

@@ -5,15 +5,15 @@ from __future__ import annotations
 import tensorflow as tf
 
 from bert_tf.batch.trained import Trained
-from bert_tf.export.exported import Exported
-from bert_tf.export.graph import DEFAULT, Signature, aligned, strings
-from bert_tf.export.saved_model.sentences import outputs, read
-from bert_tf.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.sentences import outputs, read
+from bert_tf.extensions.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer
 
 
-def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+def alike(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """Similarity of `text_a` and `text_b` by their vectors, and the vector of each `text`."""
     inputs = strings("text_a", "text_b")
     size = tf.size(inputs["text_a"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bert_tf.conversion.encoder import EncodedNodes, mean
-from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.extensions.engines.encoder import EncodedNodes, mean
+from bert_tf.extensions.engines.onnx_graph import OnnxGraph
 from bert_tf.modeling.heads.base import Head
 
 

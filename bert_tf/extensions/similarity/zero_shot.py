@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import FlagError
+from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry
 from bert_tf.head_spec import REGRESSION
-from bert_tf.operations.evaluate import Evaluator, TaskEntry
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name
 

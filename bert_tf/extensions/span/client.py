@@ -11,16 +11,17 @@ from typing import NamedTuple, cast
 
 import tensorflow as tf
 
-from bert_tf.export import graph
-from bert_tf.export.exported import Exported
-from bert_tf.export.graph import DEFAULT, Signature, Tensors, strings
-from bert_tf.export.saved_model.characters import Text
-from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
+from bert_tf.batch import graph
+from bert_tf.batch.graph import Tensors
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer, look_up
+from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
+from bert_tf.extensions.export.tokenizer_tables import Paged
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.features import longest_question
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tokenization.graph import GraphTokenizer, look_up
-from bert_tf.tokenization.tables import Paged
 
 WINDOWS = "windows"  # signature with all token outputs
 
@@ -47,7 +48,7 @@ class _Best(NamedTuple):
     end: tf.Tensor
 
 
-def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+def answered(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The answer to each `question` in its `context`, and the token logits of each window."""
     trained, inputs = exported.trained, strings("question", "context")
     features, rows = _read(exported, tokenizer, inputs)
@@ -62,7 +63,7 @@ def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
     return {DEFAULT: Signature(inputs, answers), WINDOWS: Signature(inputs, of_tokens)}
 
 
-def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tuple[dict[str, tf.Tensor], _Rows]:
+def _read(exported: ExportJob, tokenizer: GraphTokenizer, inputs: Tensors) -> tuple[dict[str, tf.Tensor], _Rows]:
     """`INPUTS` of windows and their description, see `extensions.span.features.build`."""
     family, most = cast("SpanFamily", exported.family), exported.trained.max_seq_length
     size = tf.size(inputs["question"])

@@ -1,6 +1,6 @@
 """Request and response of the service for questions about a text."""
 
-from bert_tf.service.forms import GIVEN_ID, TEXT, Field, Form, either, list_of
+from bert_tf.extensions.serve.forms import GIVEN_ID, TEXT, Field, Form, either, list_of
 from bert_tf.tasks.predictions import object_schema
 
 FORM = Form(

@@ -1,6 +1,6 @@
 """Code of a card of questions about a text."""
 
-from bert_tf.card.usage import CLASS, Usage
+from bert_tf.extensions.card.usage import CLASS, Usage
 
 _ANSWER = """\
 inputs = tokenizer({question}, {context}, truncation="only_second", return_tensors="pt")

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export import graph
-from bert_tf.export.exported import Exported
-from bert_tf.export.graph import DEFAULT, Signature, strings
-from bert_tf.export.saved_model.characters import Text
-from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths
+from bert_tf.batch import graph
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.rows import Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.extensions.tags.graph_words import Words, split
 from bert_tf.extensions.tags.predictions import SURE, usual
-from bert_tf.tokenization.graph import GraphTokenizer
 
 _SPECIAL = 2  # [CLS] and [SEP]
 _STEP_PARTS = 2  # as in `extensions.tags.features`
@@ -41,7 +41,7 @@ class _Cut(NamedTuple):
     pieces: tf.Tensor  # [W + 1] first piece of each word
 
 
-def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+def tagged(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The tag and character range of each word of a `text`."""
     trained, inputs = exported.trained, strings("text")
     text = Text.of(inputs["text"])

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.characters import Text
+from bert_tf.extensions.export.saved_model.tokenizer import look_up
+from bert_tf.extensions.export.tokenizer_tables import Paged
 from bert_tf.extensions.tags import words as rules
-from bert_tf.tokenization.graph import look_up
-from bert_tf.tokenization.tables import Paged
 
 _BLANK, _WORD, _DIGIT, _ALPHA, _JOINT, _OF_NUMBERS, _APOSTROPHE = (1 << bit for bit in range(7))
 _LETTER = 1 << 7  # the number of a clitic letter is multiplied by it

@@ -1,6 +1,6 @@
 """Code of a card of tags."""
 
-from bert_tf.card.usage import PIPELINE, Usage
+from bert_tf.extensions.card.usage import PIPELINE, Usage
 
 USAGE = Usage(
     {"text": "Ada built the mill in 1871."},

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from bert_tf.extension import Extension
 
-EXTENSION = Extension(shares=f"{__name__}.engine:shared")
+EXTENSION = Extension(predicts_several=f"{__name__}.predict:predict")

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.engine import InferenceOptions
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.extensions.together.joint import JointForward
 from bert_tf.features.columns import Features
 from bert_tf.modeling.execution import Execution

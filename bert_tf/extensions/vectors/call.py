@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bert_tf.extensions.serve.call import ROWS, Call, Option, Part
+from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.library.reading import Reader
-from bert_tf.service.call import ROWS, Call, Option, Part
-from bert_tf.service.settings import ServeConfig
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:
+    from bert_tf.extensions.serve.forms import Form, Schema
     from bert_tf.library.model import Model
-    from bert_tf.service.forms import Form, Schema
 
 _NORMALIZE = "normalize"
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length

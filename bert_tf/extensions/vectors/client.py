@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.export.exported import Exported
-from bert_tf.export.graph import Signature, strings
-from bert_tf.export.saved_model.sentences import outputs, read
-from bert_tf.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.job import ExportJob
+from bert_tf.extensions.export.saved_model.sentences import outputs, read
+from bert_tf.extensions.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
+from bert_tf.extensions.export.signature import Signature, strings
 from bert_tf.head_spec import MEAN, HeadSpec
 from bert_tf.head_spec import VECTORS as KIND
-from bert_tf.tokenization.graph import GraphTokenizer
 
 
-def embedded(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+def embedded(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The mean vector of the tokens of each `text`."""
     inputs, trained = strings("text"), exported.trained
     encoder = dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, KIND, (("pooling", MEAN),)))

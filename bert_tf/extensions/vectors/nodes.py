@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.conversion.encoder import EncodedNodes, first_token, mean
-from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.extensions.engines.encoder import EncodedNodes, first_token, mean
+from bert_tf.extensions.engines.onnx_graph import OnnxGraph
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLS, MAX, MEAN
 

@@ -1,5 +1,5 @@
 """Code of a card of vectors."""
 
-from bert_tf.card.usage import ENCODE, TEXT, Usage
+from bert_tf.extensions.card.usage import ENCODE, TEXT, Usage
 
 USAGE = Usage(TEXT, call="", line="", transformers=ENCODE)

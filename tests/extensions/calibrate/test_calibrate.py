@@ -13,7 +13,7 @@ from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
 from tests import classifier
-from tests.export.runs import CASES, write_run
+from tests.extensions.export.runs import CASES, write_run
 
 TEXTS = ["rain and the storm", "soup", "the wind came near", "B\u00e9d's wind"]
 CLASSES = CASES["texts"]

@@ -7,9 +7,9 @@ import yaml
 
 import bert_tf
 from bert_tf.batch.trained import digest
-from bert_tf.card.card import is_edited, plain
 from bert_tf.errors import OutputError
-from tests.export import runs
+from bert_tf.extensions.card.card import is_edited, plain
+from tests.extensions.export import runs
 from tests.report import example
 
 HOSTILE = [

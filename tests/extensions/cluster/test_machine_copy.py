@@ -8,11 +8,11 @@ import pytest
 
 import bert_tf
 from bert_tf.batch import loading
-from bert_tf.batch.exported_model import ExportedModel
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import OutputError
 from bert_tf.extensions.cluster import shipped
-from tests.export.runs import MRPC, PAIRS, write_run
+from bert_tf.extensions.export.exported_model import ExportedModel
+from tests.extensions.export.runs import MRPC, PAIRS, write_run
 
 DAY_S = 86400
 

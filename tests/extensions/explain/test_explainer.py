@@ -21,7 +21,7 @@ from bert_tf.tokenization import library
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import lines, reference
-from tests.service.runs import KINDS, write
+from tests.extensions.serve.runs import KINDS, write
 from tests.tiny import TOKENS
 from tests.tokenizer_files import byte_level
 

@@ -11,10 +11,10 @@ from bert_tf.estimator import run, stamps
 from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.extensions.profile import hook, matmul_peak, operations_file, time_tables
 from bert_tf.extensions.profile.hook import ProfileHook
+from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.inputs.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling.timing import ranges
-from bert_tf.profiling.timing.ranges import StepRange
 from tests.estimator import toy
 from tests.estimator.test_hooks import take_steps
 

@@ -1,1 +1,0 @@
-"""Trained models as ONNX and OpenVINO graphs, in full and reduced precision."""

@@ -1,1 +1,0 @@
-"""Inference engines: TensorFlow, ONNX Runtime, OpenVINO."""

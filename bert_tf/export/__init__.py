@@ -1,1 +1,0 @@
-"""Exports trained models to formats of other software; `formats.FORMATS` has a row for each."""

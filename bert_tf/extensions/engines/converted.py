@@ -1,0 +1,126 @@
+"""Converted models, on the CPU: opened in their engines, and cached in the package's home, so that each is converted once.
+
+A folder's name has a digest of everything that affects its contents; damaged files are made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bert_tf.batch.engine import Batch, Compute
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.converted_files import unchanged, write_sums
+from bert_tf.io import atomic, documents, files
+from bert_tf.io.log_form import log
+from bert_tf.runtime import precision as formats
+from bert_tf.training.settings import INT8
+
+FOLDER = "converted"  # beside `checkpoints` and `data`
+
+_LAYOUT = 3  # of the graph: a greater number reconverts all models
+_KEPT = 8
+_ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
+
+
+class ConvertedModels:
+    def __init__(self, home: Path) -> None:
+        self._folder = home / FOLDER
+
+    def onnx(self, trained: Trained, precision: str) -> Path:
+        """Returns the ONNX file; any precision but int8 means float32."""
+        if precision != INT8:
+            return self._float32(trained)
+        return self._made(trained, _INT8_ONNX, _versions("onnx"), lambda path: _write(trained, path, int8=True))
+
+    def openvino(self, trained: Trained, precision: str) -> Path:
+        """Returns OpenVINO's file; any precision but int8 means float32, which OpenVINO converts.
+
+        CheckpointError if int8 lacks the texts of its training.
+        """
+        if precision != INT8:
+            return self._float32(trained)
+        from bert_tf.extensions.engines import openvino_model
+
+        calibration = openvino_model.Calibration(trained)
+        deciding = {**_versions("onnx", "openvino", "nncf"), "texts": files.digest(calibration.path)}
+
+        def make(path: Path) -> None:
+            log.info("%s: int8 from the ranges of texts of its training; kept for the next time", trained.prefix)
+            with _written(trained, path) as source:
+                openvino_model.quantize(source, path, calibration)
+
+        return self._made(trained, _INT8_OPENVINO, deciding, make)
+
+    def _float32(self, trained: Trained) -> Path:
+        return self._made(trained, _ONNX, _versions("onnx"), lambda path: _write(trained, path))
+
+    def _made(self, trained: Trained, name: str, deciding: dict[str, str], make: Callable[[Path], None]) -> Path:
+        """Returns a file in its own folder, made if missing or damaged."""
+        key = [_LAYOUT, trained.digest, trained.config.to_json(), repr(trained.head), name, deciding]
+        folder = self._folder / hashlib.sha256(documents.to_json(key).encode()).hexdigest()[:20]
+
+        def write(target: Path) -> None:
+            with atomic.replacing(target) as temporary:
+                temporary.mkdir()
+                make(temporary / name)
+                write_sums(temporary)
+
+        made = unchanged(folder, write) / name
+        self._tidy(folder)
+        return made
+
+    def _tidy(self, used: Path) -> None:
+        """Marks a folder as used, deletes the least recently used."""
+        with contextlib.suppress(OSError):  # another process has deleted one, or the home is read-only
+            os.utime(used)
+            folders = [path for path in self._folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+            for old in sorted(folders, key=lambda path: path.stat().st_mtime_ns)[:-_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _written(trained: Trained, beside: Path) -> Iterator[Path]:
+    path = beside.with_name(_ONNX)
+    _write(trained, path)
+    yield path
+    path.unlink()
+
+
+def _write(trained: Trained, path: Path, *, int8: bool = False) -> None:
+    import onnx
+
+    from bert_tf.extensions.engines import onnx_model
+
+    onnx.save(onnx_model.build(trained, int8=int8), os.fspath(path))
+
+
+def _versions(*packages: str) -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in packages}
+
+
+def open_openvino(path: Path, precision: str, threads: int) -> Compute:
+    """Opens an ONNX or OpenVINO model in OpenVINO; the rest of int8 is bfloat16 if the CPU supports it. `threads` in total."""
+    import openvino
+
+    half = precision == "bfloat16" or (precision == "int8" and formats.cpu_computes("bfloat16"))
+    properties = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
+        "ENABLE_CPU_PINNING": False,  # other processes may have been given the same cores
+    }
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(path), "CPU", properties)
+    request, reads = compiled.create_infer_request(), [value.any_name for value in compiled.inputs]
+
+    def compute(batch: Batch) -> dict[str, object]:
+        found = request.infer({name: batch[name] for name in reads}, share_inputs=True)
+        return {name: found[output] for output in found for name in output.names}
+
+    return compute  # type: ignore[return-value]

@@ -1,0 +1,70 @@
+"""Engines with a converted model: same batches, features and outputs as TensorFlow's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from bert_tf.batch.engine import Compute, InferenceOptions, computed
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
+from bert_tf.features.columns import Features
+from bert_tf.fields import INPUTS
+from bert_tf.inputs.batching import Batching
+from bert_tf.tasks.base import Outputs
+from bert_tf.training.settings import INT8
+
+Open = Callable[[Trained, int], Compute]  # from a model and a number of threads
+
+_TOKENS = 768  # of a batch: a layer's tensors stay in a core's L2 cache
+# A request of few rows is padded to a multiple of 8 tokens, since an engine prepares again for each new length. int8 rows
+# always are, in batches of one length: a sum rounded differently can become another integer.
+_FEW, _MULTIPLE = 8, 8
+
+
+class ConvertedEngine:
+    """Runs one converted model; see `batch.engine.Engine`."""
+
+    def __init__(self, inference: InferenceOptions, precision: str, open_model: Open) -> None:
+        """Opens nothing yet."""
+        self._inference, self._precision, self._open = inference, precision, open_model
+        self._loaded: _Loaded | None = None
+
+    def load(self, trained: Trained) -> int:
+        """Raises CheckpointError if damaged, not finite, or of another model."""
+        if self._loaded is None or self._loaded.trained is not trained:
+            self._loaded = None
+            compute = self._open(trained, self._inference.threads)
+            self._loaded = _Loaded(trained, compute, trained.step)
+        return self._loaded.step
+
+    def outputs(self, features: Features) -> Outputs:
+        """See `Forward.outputs`; ValueError if nothing is loaded."""
+        if self._loaded is None:
+            raise ValueError("no weights are loaded")
+        trained, inference = self._loaded.trained, self._inference
+        batching = self._batching(trained, few=len(features) <= _FEW)
+        compute = self._loaded.compute
+        results = computed(
+            trained,
+            features,
+            lambda batch: compute({field.name: batch[field.name] for field in INPUTS}),
+            batch_size=inference.batch_size,
+            batching=batching,
+        )
+        refuse_what_is_no_number(results, trained.prefix)
+        return results
+
+    def close(self) -> None:
+        self._loaded = None
+
+    def _batching(self, trained: Trained, *, few: bool) -> Batching:
+        found, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
+        multiple = max(found.multiple, _MULTIPLE if few or apart else 1)
+        return dataclasses.replace(found, eval_tokens=found.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    trained: Trained
+    compute: Compute
+    step: int

@@ -1,0 +1,3 @@
+"""Names of engines."""
+
+ONNXRUNTIME, OPENVINO, AUTO = "onnxruntime", "openvino", "auto"

@@ -1,0 +1,49 @@
+"""Graphs opened in ONNX Runtime, on the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from bert_tf.batch.engine import Batch, Compute
+from bert_tf.io import files
+
+_ERRORS = 3  # lowest severity that is logged
+
+_shared: dict[tuple[Path, str], Any] = {}  # sessions by path and digest of their graph
+
+
+def share(path: Path) -> None:
+    """Opens a graph for the processes that are forked from this one: they share its memory.
+
+    Without a pool of threads, which does not survive a fork: only sessions of one thread are shared.
+    """
+    _shared[path, files.digest(path)] = _session(path, 1)
+
+
+def opened(path: Path, threads: int, outputs: Collection[str] | None = None) -> Compute:
+    """Opens a graph that computes some of its outputs, or all; `threads` of one operation, 0 for all cores."""
+    import onnxruntime
+
+    shared = _shared.get((path, files.digest(path))) if threads == 1 and _shared else None
+    session = shared or _session(path, threads)
+    reads = [value.name for value in session.get_inputs()]
+    names = [value.name for value in session.get_outputs() if outputs is None or value.name in outputs]
+    of_run = onnxruntime.RunOptions()
+    of_run.only_execute_path_to_fetches = outputs is not None
+
+    def compute(batch: Batch) -> dict[str, object]:
+        return dict(zip(names, session.run(names, {name: batch[name] for name in reads}, of_run)))
+
+    return compute  # type: ignore[return-value]
+
+
+def _session(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = _ERRORS
+    return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])

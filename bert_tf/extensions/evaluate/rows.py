@@ -1,0 +1,193 @@
+"""Rows of an evaluation (one checkpoint by one split), and the best of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.extensions.evaluate.glue import GLUE_METRICS, glue_score
+from bert_tf.io.text_table import cell, table
+from bert_tf.metrics import ranking
+from bert_tf.tasks.base import DEV
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.glue import TASKS
+
+Key = tuple[str, str, str]
+_FIRST = ("checkpoint", "step", "task", "split")
+_AFTER_METRICS = ("loss", "examples", "examples_per_second")
+_TEXTS = ("best", "checkpoint", "task", "split")
+_INTERVAL = " 95 %"  # suffix of interval columns; their headings show only the suffix
+_SHORT = {"best": "", "examples_per_second": "examples/s"}
+_BEST = "*"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One checkpoint by one split."""
+
+    checkpoint: str  # prefix, or the requested name
+    step: int | None  # None if unknown
+    task: str
+    split: str  # name, or a file
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # main metric first
+    loss: float | None = None  # mean over examples, in nats; squared error for regression
+    examples: int | None = None
+    examples_per_second: float | None = None
+    # by metric: bounds, as in eval_results.json
+    intervals_95: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    collapsed: str | None = None  # why the model seems untrained; else None
+    error: str | None = None  # why there are no metrics
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
+
+    def measured(self, found: Evaluation, seconds: float) -> Row:
+        """The row with metrics; `seconds` is the computing time."""
+        return dataclasses.replace(
+            self,
+            metrics=dict(found.metrics),
+            intervals_95={name: list(ends) for name, ends in found.intervals.items()},
+            loss=found.loss,
+            examples=found.examples,
+            examples_per_second=found.examples / seconds,
+            collapsed=found.collapsed,
+        )
+
+    @property
+    def key(self) -> Key:
+        return self.checkpoint, self.task, self.split
+
+    def is_of(self, settings: Mapping[str, Any]) -> bool:
+        return self.error is None and self.settings == settings
+
+    @property
+    def warning(self) -> str | None:
+        """Warns about a model that has learned nothing, else None."""
+        return f"nothing was learned: {self.collapsed}" if self.collapsed else None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Sort key: the first metric, then the loss."""
+        return ranking.rank(next(iter(self.metrics.values())), self.loss)
+
+
+def groups(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows by task and split, best first, without error rows."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.error is None:
+            found.setdefault((row.task, row.split), []).append(row)
+    return [sorted(group, key=lambda row: row.rank, reverse=True) for group in found.values()]
+
+
+def best(rows: Iterable[Row]) -> set[Key]:
+    """Keys of the best row of each task and split, including ties."""
+    return {row.key for group in groups(rows) for row in group if row.rank == group[0].rank}
+
+
+def as_tsv(rows: Sequence[Row]) -> str:
+    """Header and rows; a missing metric is an empty cell."""
+    marked, metrics = best(rows), _metrics(rows)
+    ends = [end for metric in metrics for end in _ends(metric)]
+    names = [*_FIRST, *metrics, *_AFTER_METRICS, *ends, "collapsed", "best", "error"]
+    return "".join(
+        "\t".join(line) + "\n" for line in _cells(names, [_values(row, marked) for row in rows], lambda _, number: str(number))
+    )
+
+
+def for_screen(rows: Sequence[Row]) -> str:
+    """Rows by task and split, best first and marked, then untrained models, then errors."""
+    blocks = [_block(group, best(group)) for group in groups(rows)]
+    warnings = [f"warning: {row.checkpoint}: {row.warning} ({row.task} {row.split})" for row in rows if row.warning]
+    errors = [f"error: {row.error} ({row.task} {row.split})" for row in rows if row.error]
+    ends = ["".join(f"{cell(line)}\n" for line in lines) for lines in (warnings, errors)]
+    return "\n".join(filter(None, [*blocks, *ends]))
+
+
+def cells_for_screen(rows: Sequence[Row]) -> list[list[list[str]]]:
+    """Header and rows by task and split, best first and marked, without error rows."""
+    return [_lines(group, best(group))[1] for group in groups(rows)]
+
+
+def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
+    names, (head, *cells) = _lines(rows, marked)
+    texts = [place for place, name in enumerate(names) if name in _TEXTS]
+    return "".join(f"{line}\n" for line in table(head, cells, left=texts))
+
+
+def _lines(rows: Sequence[Row], marked: Collection[Key]) -> tuple[list[str], list[list[str]]]:
+    """Column names (intervals beside metrics), and header and rows as cells."""
+    metrics = [name for metric in _metrics(rows) for name in (metric, metric + _INTERVAL)]
+    names = ["best", *_FIRST, *metrics, *_AFTER_METRICS]
+    _, *cells = _cells(names, [_values(row, marked) for row in rows], _short)
+    head = [_INTERVAL.strip() if name.endswith(_INTERVAL) else _SHORT.get(name, name) for name in names]
+    return names, [head, *cells]
+
+
+def _metrics(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.metrics))
+
+
+def _ends(metric: str) -> tuple[str, str]:
+    return f"{metric}_95_low", f"{metric}_95_high"
+
+
+def _values(row: Row, marked: Collection[Key]) -> dict[str, Any]:
+    values = {**dataclasses.asdict(row), **row.metrics, "best": _BEST if row.key in marked else None}
+    for metric, interval in row.intervals_95.items():
+        values.update(zip(_ends(metric), interval))
+        values[metric + _INTERVAL] = " to ".join(f"{end:.3f}" for end in interval)
+    return values
+
+
+def _cells(names: Sequence[str], lines: Iterable[Mapping[str, Any]], number: Callable[[str, float], str]) -> list[list[str]]:
+    return [list(names), *([_cell(name, line.get(name), number) for name in names] for line in lines)]
+
+
+def _cell(name: str, value: Any, number: Callable[[str, float], str]) -> str:
+    if value is None:
+        return ""
+    return number(name, value) if isinstance(value, float) else cell(str(value))
+
+
+def _short(name: str, number: float) -> str:
+    return f"{number:.1f}" if name == "examples_per_second" else f"{number:.4f}"
+
+
+class Glue(NamedTuple):
+    """Score in percent, and the checkpoint used for each task."""
+
+    score: float
+    checkpoints: dict[str, str]
+
+    def __str__(self) -> str:
+        """One line with the number of tasks, since only scores over the same tasks are comparable."""
+        best = ", ".join(f"{task} ({checkpoint})" for task, checkpoint in self.checkpoints.items())
+        return f"GLUE score {self.score:.1f} over {len(self.checkpoints)} of {len(GLUE_METRICS)} tasks: {best}"
+
+
+def glue_of(rows: Iterable[Row]) -> Glue | None:
+    """Score of each task's best checkpoint (ties: lower loss); None unless two tasks have all dev splits."""
+    measured: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:
+            measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
+    checkpoints, best = {}, {}
+    for task in filter(measured.__contains__, GLUE_METRICS):
+        whole = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
+        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in whole.items()}
+        if not results:
+            continue
+        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(whole[name])))
+        best.update(results[checkpoints[task]])
+    return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
+
+
+def _mean(task: str, splits: list[Row]) -> dict[str, float]:
+    return {name: float(np.mean([row.metrics[name] for row in splits])) for name in GLUE_METRICS[task]}
+
+
+def _loss(splits: list[Row]) -> float | None:
+    losses = [row.loss for row in splits if row.loss is not None]
+    return float(np.mean(losses)) if losses else None

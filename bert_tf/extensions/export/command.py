@@ -1,0 +1,162 @@
+"""Export: converts a trained model for other software, or compares exports with the package."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.export.formats import FORMATS, OPENERS, Target
+from bert_tf.extensions.export.options import ExportOptions
+from bert_tf.io.text_table import table
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import group, same, setting
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.batch.trained import Trained
+    from bert_tf.features.columns import Features
+    from bert_tf.tasks.base import Outputs
+
+_EXAMPLES = 400  # of dev, the first ones
+_ROWS = 32  # of a batch
+_POINTS = 100.0
+_HEAD = ("format", "family", "largest difference", "MB", "seconds to open", "metric", "change in points")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportSettings:
+    runs: tuple[str, ...] = setting(
+        (), "run or checkpoint; several with --compare", required=True, positional=True, refuse_missing=refuse_missing_model
+    )
+    format: str | None = same(Target, "format", required=False)
+    output: str | None = same(Target, "output", required=False)
+    overwrite: bool = same(Target, "overwrite")
+    options: ExportOptions = group(ExportOptions)
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    model: ModelOverrides = group(ModelOverrides)
+    compare: bool = setting(False, "print how exports of several runs differ from the package instead of keeping them")
+
+    def __post_init__(self) -> None:
+        if not self.compare:
+            if len(self.runs) != 1:
+                raise FlagError(
+                    f"export: name one run or checkpoint, not {len(self.runs)}: python -m bert_tf export RUN --format=..."
+                )
+            for name in ("format", "output"):
+                if getattr(self, name) is None:
+                    raise FlagError(f"--{name} is required")
+
+
+def export(settings: ExportSettings) -> Path:
+    from bert_tf.extensions.export import write as job
+    from bert_tf.training import sources
+
+    target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
+    FORMATS[target.format].require(target.options.precision)
+    model = sources.find(settings.runs[0], settings.model, environment=os.environ, task=settings.task_name)
+    model.refuse(model.task.family)
+    return job.write(model, target, find_data=lambda task: str(sources.find_data(task, None, environment=os.environ).folder))
+
+
+class Comparison(NamedTuple):
+    """One export compared with the package."""
+
+    format: str
+    kind: str  # of the family
+    difference: float | None  # largest of the head's outputs; None without examples
+    size_mb: float  # of the folder
+    load_s: float  # until ready to compute
+    metric: str  # first of the family
+    change: float | None  # of the metric, in points
+
+
+def compare(runs: Sequence[str], formats: Sequence[str]) -> Iterator[Comparison]:
+    """Yields a row per run and format (keys of `OPENERS`); deletes the exports."""
+    from bert_tf.training import sources
+
+    for run in runs:
+        model = sources.find(run, ModelOverrides(), environment=os.environ)
+        examples = _examples(model)
+        for name in formats:
+            with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+                yield _row(model, examples, name, Path(folder) / "exported")
+
+
+def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Comparison:
+    import numpy as np
+
+    from bert_tf.batch.engine import computed
+    from bert_tf.extensions.export import write as job
+    from bert_tf.inputs.batching import TO_LONGEST
+
+    job.write(model, Target(name, str(folder)))
+    start = time.perf_counter()
+    compute = OPENERS[name](folder)
+    took = time.perf_counter() - start
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    family = model.task.family
+    row = Comparison(name, family.kind, None, size, took, family.metrics[0], None)
+    if not examples:
+        return row
+    features = family.features(examples, model.tokenizer, model.limits)
+    ours, theirs = _own(model, features), computed(model, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
+    values = [family.evaluation(family.predictions(found, features, examples), examples).metrics for found in (ours, theirs)]
+    change = (values[1][row.metric] - values[0][row.metric]) * _POINTS
+    difference = max(float(np.abs(ours[output] - theirs[output]).max()) for output in ours)
+    return row._replace(difference=difference, change=change)
+
+
+def _examples(model: Trained) -> Sequence[Any]:
+    """Dev examples; empty if the files are missing or hold plain text, as for pre-training."""
+    from bert_tf.tasks.base import DEV
+    from bert_tf.tasks.on_disk import Unopened
+    from bert_tf.tasks.rows_task import RowsTask
+    from bert_tf.training import sources
+
+    if isinstance(model.task, RowsTask):
+        return ()
+    with contextlib.suppress(DataError):
+        folder = sources.find_data(model.task, None, environment=os.environ).folder
+        found = model.task.examples(folder, model.task.splits(folder, DEV)[0])
+        return () if isinstance(found, Unopened) else found[:_EXAMPLES]
+    return ()
+
+
+def _own(model: Trained, features: Features) -> Outputs:
+    from bert_tf.extensions.export.job import float32_inference
+
+    with contextlib.closing(float32_inference(_ROWS).engine()) as engine:
+        engine.load(model)
+        return engine.outputs(features)
+
+
+def _run(call: Call) -> None:
+    if not call.settings.compare:
+        export(call.settings)
+        return
+    formats = [call.settings.format] if call.settings.format else list(OPENERS)
+    rows = [tuple(map(_cell, row)) for row in compare(call.settings.runs, formats)]
+    sys.stdout.write("".join(f"{line}\n" for line in table(_HEAD, rows, left=(0, 1, 5))))
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+COMMAND = Command(
+    "Exports a trained model to other formats, such as SavedModel or ONNX (docs/export.md).",
+    ExportSettings,
+    _run,
+    example="python -m bert_tf export out/mrpc --format=saved_model --output=out/mrpc-served",
+    first=("format", "output", "precision", "compare", "overwrite"),
+    stopped="stopped; nothing was written",
+)

@@ -1,0 +1,86 @@
+"""Formats by name; the table imports none of them, so --help is fast and optional packages may be missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import extension, extras
+from bert_tf.errors import FlagError
+from bert_tf.extensions.export.options import ExportOptions
+from bert_tf.settings import group, setting
+
+if TYPE_CHECKING:
+    from bert_tf.batch.engine import Compute
+    from bert_tf.extensions.export.job import ExportJob
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """An export format. `write` fills an empty folder deterministically.
+
+    The folder is temporary: its name must not appear in the output.
+    """
+
+    name: str  # value of `--format`
+    write: Callable[[ExportJob, Path], None]
+    extra: str | None = None  # group of optional packages in pyproject.toml
+    imports: tuple[str, ...] = ()  # modules of the group
+    precisions: tuple[str, ...] = ("float32",)
+    is_converted: bool = False  # to what an engine computes
+    record: Callable[[ExportJob, Path], Mapping[str, Any]] | None = None  # more facts for the record, once all is written
+
+    def require(self, precision: str) -> None:
+        """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
+        if precision not in self.precisions:
+            raise FlagError(f"--precision={precision}: --format={self.name} supports {', '.join(self.precisions)}")
+        if self.is_converted:
+            extension.needed("engines", f"--format={self.name}")
+        missing = [name for name in self.imports if importlib.util.find_spec(name) is None]
+        if self.extra and missing:
+            raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra)}")
+
+
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function of this package that is imported when it is called."""
+    return lambda *arguments: getattr(importlib.import_module(f"bert_tf.extensions.export.{module}"), name)(*arguments)
+
+
+FORMATS: Mapping[str, Format] = {
+    row.name: row
+    for row in (
+        Format("saved_model", _late("saved_model.writer", "write")),
+        Format("huggingface", _late("huggingface.writer", "write")),
+        Format(
+            "onnx", _late("onnx", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), True, _late("onnx", "record")
+        ),
+        Format(
+            "openvino",
+            _late("openvino", "write"),
+            "openvino",
+            ("onnx", "openvino", "nncf"),
+            ("float32", "bfloat16", "int8"),
+            is_converted=True,
+        ),
+    )
+}
+# Opens exports that can be executed here: from the folder to a function from ids to the head's outputs.
+OPENERS: Mapping[str, Callable[[Path], Compute]] = {
+    "saved_model": _late("saved_model.writer", "open_folder"),
+    "onnx": _late("onnx", "open_folder"),
+    "openvino": _late("openvino", "open_folder"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What to write, and where."""
+
+    format: str = setting(None, f"format: {', '.join(FORMATS)}", choices=tuple(FORMATS), required=True)
+    output: str = setting(None, "folder to write; an existing export of the same format is replaced", required=True)
+    overwrite: bool = setting(False, "replace any folder except a run")
+    options: ExportOptions = group(ExportOptions)

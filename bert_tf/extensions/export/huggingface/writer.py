@@ -1,0 +1,97 @@
+"""Writes a folder in Hugging Face's layout: weights, configuration, tokenizer, modules of sentence-transformers, model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.batch.trained import Trained
+from bert_tf.batch.weights import weights
+from bert_tf.checkpoints import huggingface_export
+from bert_tf.extensions.export import tokenizer_json
+from bert_tf.extensions.export.huggingface import long_texts
+from bert_tf.extensions.export.job import ExportJob, rule, write_card, write_kept_files
+from bert_tf.head_spec import MEAN, VECTORS
+from bert_tf.io import documents
+from bert_tf.tokenization import text_rules
+
+_CARD = "README.md"
+_POOLER = "bert/pooler/"
+_TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
+_POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+
+
+def write(exported: ExportJob, folder: Path) -> None:
+    """Writes a model deterministically into an empty folder.
+
+    Raises CheckpointError for unusable weights, FlagError if transformers has no class for the head.
+    """
+    trained = exported.trained
+    next_sentence = dict(trained.head.options).get("next_sentence", True)
+    architecture = huggingface_export.class_of(trained.head.kind, next_sentence=next_sentence)
+    architecture = huggingface_export.of_encoder(architecture, trained.config)
+    read = {name: array for name, array in weights(trained).items() if architecture.has_pooler or not name.startswith(_POOLER)}
+    huggingface_export.write(
+        folder,
+        read,
+        trained.config,
+        architecture=architecture,
+        labels=exported.family.labels,
+        facts={
+            "pad_token_id": trained.vocabulary.pad_id,
+            "classifier_dropout": None,
+            "dtype": "float32",
+            **rule(exported.family),
+        },
+    )
+    contents = {
+        **_tokenizer_files(trained),
+        **(_module_files(trained) if architecture.makes_vectors else {}),
+    }
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(documents.to_json(content, indent=2) + "\n", encoding="utf-8")
+    write_kept_files(exported, folder)
+    write_card(exported, folder / _CARD, architecture=architecture, long_texts=tuple(long_texts.lines(exported)))
+
+
+def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
+    tokens = {name: token for name, token in zip(_TOKENS, trained.vocabulary.special) if token}
+    segments = ["token_type_ids"] if trained.config.type_vocab_size > 1 else []
+    of_word_pieces = {
+        "split_special_tokens": tokenizer_json.splits_special(trained),
+        "do_lower_case": trained.lower_case,
+        **trained.vocabulary.text_rules.values(),
+    }
+    return {
+        text_rules.CONFIG: {
+            **tokens,
+            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
+            "model_input_names": ["input_ids", *segments, "attention_mask"],  # by default, the class has no segments
+            "model_max_length": trained.max_seq_length,
+            **({} if trained.vocabulary.own_rules else of_word_pieces),
+        },
+        "special_tokens_map.json": tokens,
+    }
+
+
+def _module_files(trained: Trained) -> dict[str, Any]:
+    """Mean pooling and, for similarity models, scaling to length 1."""
+    options = dict(trained.head.options)
+    pooling = options.get("pooling") or MEAN if trained.head.kind == VECTORS else MEAN
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if trained.head.kind != VECTORS:
+        modules.append(("2_Normalize", "Normalize"))
+    return {
+        "modules.json": [_module(number, *row) for number, row in enumerate(modules)],
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": trained.config.hidden_size,
+            **{name: way == pooling for way, name in _POOLINGS.items()},
+        },
+        "sentence_bert_config.json": {"max_seq_length": trained.max_seq_length, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    }
+
+
+def _module(number: int, path: str, name: str) -> dict[str, Any]:
+    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}

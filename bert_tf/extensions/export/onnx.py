@@ -1,0 +1,91 @@
+"""Exports a whole model as ONNX: graphs, weights, texts' rules, task and card, used by this package without TensorFlow.
+
+Each graph is compared with TensorFlow before anything is written. Optional packages are imported late.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.batch.engine import Batch, Compute
+from bert_tf.batch.trained import Trained
+from bert_tf.estimator import run_folder
+from bert_tf.extensions.engines import onnxruntime_session
+from bert_tf.extensions.export import gate, requirements
+from bert_tf.extensions.export import onnx_folder as folders
+from bert_tf.extensions.export.agreement import require_agreement
+from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_card, write_kept_files
+from bert_tf.extensions.export.onnx_folder import layer_output
+from bert_tf.head_spec import VECTORS, HeadSpec
+from bert_tf.io import files
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.decision import DECISION
+
+_ALL_THREADS = 0
+_FOR_PEOPLE = (run_layout.CARD, requirements.FILE, gate.FILE)  # may be edited
+
+
+def write(exported: ExportJob, folder: Path) -> None:
+    """Writes a model deterministically into an empty folder, in float32 or with int8 weights.
+
+    Raises BertError if the weights are damaged or reduced precision costs more than allowed.
+    """
+    from bert_tf.extensions.export import onnx_graphs
+
+    precision, trained, facts = exported.options.precision, exported.trained, metadata(exported)
+    onnx_graphs.write_graphs(trained, folder, facts)
+    require_agreement(trained, open_folder(folder))
+    if heads.is_known(VECTORS):  # else nothing reads this graph
+        require_agreement(_encoder(trained), _last_layer(trained, folder))
+    if precision != FLOAT32:
+        onnx_graphs.write_graphs(trained, folder, facts, int8=True)
+        gate.measure(exported, open_folder(folder), folder)
+    write_kept_files(exported, folder)
+    (folder / run_layout.CONFIG).write_text(trained.config.to_json() + "\n", encoding="utf-8")
+    (folder / requirements.FILE).write_text(requirements.text(trained.vocabulary), encoding="utf-8")
+    write_card(exported, folder / run_layout.CARD)
+
+
+def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:
+    """What `onnx_folder` reads besides the facts of any export."""
+    trained = exported.trained
+    learned = {name: value for name, value in trained.record.items() if name in run_folder.read_by_others()}
+    model = {
+        **learned,
+        **exported.family.record(),
+        "task_name": exported.task.name,
+        "max_seq_length": trained.max_seq_length,
+        "do_lower_case": trained.lower_case,
+        "long_text": trained.long_text,
+        **({DECISION: trained.record[DECISION]} if DECISION in trained.record else {}),
+    }
+    return {
+        "version": folders.VERSION,
+        "model": model,
+        "learned_sha256": run_folder.learned_digest(model),
+        "outputs": [folders.described(field) for field in trained.outputs],
+        "sha256": {path.name: files.digest(path) for path in sorted(folder.iterdir()) if path.name not in _FOR_PEOPLE},
+    }
+
+
+def open_folder(folder: Path) -> Compute:
+    return onnxruntime_session.opened(folder / folders.GRAPH, _ALL_THREADS)
+
+
+def _encoder(trained: Trained) -> Trained:
+    options = (("layers", (-1,)), ("pooling", None))
+    return dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, VECTORS, options))
+
+
+def _last_layer(trained: Trained, folder: Path) -> Compute:
+    name = layer_output(trained.config.num_hidden_layers - 1)
+    compute = onnxruntime_session.opened(folder / folders.ENCODER, _ALL_THREADS, [name])
+
+    def vectors(batch: Batch) -> Mapping[str, Any]:
+        return {VECTORS: compute(batch)[name]}
+
+    return vectors

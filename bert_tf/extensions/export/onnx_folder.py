@@ -1,0 +1,156 @@
+"""Folders of `export --format=onnx`: graphs with their weights, and all that is needed to use them without TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.errors import CheckpointError
+from bert_tf.fields import ROW, TOKEN, Field
+from bert_tf.io import documents, files
+
+FORMAT, VERSION = "onnx", 1  # values in the record; a greater version is of a format that this package does not know
+RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.data"
+PRECISIONS = ("float32", "int8")
+
+AGAIN = "export the run again (python -m bert_tf export RUN --format=onnx)"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """What the record of a folder says."""
+
+    precision: str
+    step: int  # of the checkpoint
+    model: Mapping[str, Any]  # settings of the model and its task, as the record of a run; unchecked
+    learned_sha256: str  # see `run_folder.learned_digest`
+    outputs: tuple[Field, ...]  # of the head
+    sha256: Mapping[str, str]  # of each file, by name
+
+
+def format_of(folder: Path) -> object:
+    """What a folder's record names as its format; None if there is no readable one."""
+    try:
+        found = documents.parse_json(documents.read_text(folder / RECORD))
+    except (OSError, ValueError):
+        return None
+    return found.get("format") if isinstance(found, dict) else None
+
+
+def read(graph: str | os.PathLike[str]) -> Export:
+    """Reads the record of a graph's folder and compares the files with it; CheckpointError if one is missing or damaged.
+
+    The weights are compared when they are loaded, see `weights_checked`.
+    """
+    folder = Path(graph).parent
+    export = _recorded(folder)
+    for name, sha256 in export.sha256.items():
+        why = files.missing(folder / name)
+        if why or (name != WEIGHTS and files.digest(folder / name) != sha256):
+            raise _damaged(folder / name, why)
+    return export
+
+
+@contextlib.contextmanager
+def weights_checked(folder: Path, export: Export) -> Iterator[None]:
+    """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ."""
+    found: list[str] = []
+
+    def compare() -> None:
+        with contextlib.suppress(OSError):
+            found.append(files.digest(folder / WEIGHTS))
+
+    thread = threading.Thread(target=compare)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        if found != [export.sha256[WEIGHTS]]:  # this, whatever the block made of them
+            raise _damaged(folder / WEIGHTS)
+
+
+def _damaged(path: Path, why: str | None = None) -> CheckpointError:
+    return CheckpointError(f"{path}: {why or 'differs from what export wrote'}; {AGAIN}")
+
+
+def precision_of(graph: str | os.PathLike[str]) -> str:
+    """Raises CheckpointError if the record is damaged."""
+    return _recorded(Path(graph).parent).precision
+
+
+def _recorded(folder: Path) -> Export:
+    path = folder / RECORD
+    try:
+        found: Any = documents.parse_json(documents.read_text(path))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder}: no {RECORD}, so not a model that export wrote; {AGAIN}") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}; {AGAIN}") from error
+    return _parsed(path, found)
+
+
+def _parsed(path: Path, found: Any) -> Export:
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: not the record of an export as {FORMAT}; {AGAIN}")
+    version = found.get("version")
+    if version is None:
+        raise CheckpointError(f"{path}: of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}")
+    if version != VERSION:
+        raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {VERSION}; update it")
+    for name, is_usable in _USABLE.items():
+        if not is_usable(found.get(name)):
+            raise CheckpointError(f"{path}: damaged: {name} is {str(found.get(name))[:100]!r}; {AGAIN}")
+    outputs = (Field(one["name"], one["axis"], np.float32, one["width"], one["padding"]) for one in found["outputs"])
+    kept = {name: found[name] for name in ("precision", "step", "model", "learned_sha256", "sha256")}
+    return Export(**kept, outputs=tuple(outputs))
+
+
+def described(field: Field) -> dict[str, Any]:
+    """An output of the head as the record holds it."""
+    return {"name": field.name, "axis": field.axis, "width": field.width, "padding": field.padding}
+
+
+def _is_output(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and value.get("axis") in (ROW, TOKEN)
+        and "width" in value
+        and (value["width"] is None or (type(value["width"]) is int and value["width"] > 0))
+        and isinstance(value.get("padding"), (int, float))
+    )
+
+
+def _is_sum(entry: tuple[Any, Any]) -> bool:
+    name, sha256 = entry
+    is_name = isinstance(name, str) and name == Path(name).name and name not in ("", ".", "..")
+    return is_name and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
+
+
+def _are_sums(value: Any) -> bool:
+    return isinstance(value, dict) and {GRAPH, ENCODER, WEIGHTS} <= set(value) and all(map(_is_sum, value.items()))
+
+
+_USABLE: Mapping[str, Callable[[Any], bool]] = {
+    "precision": lambda value: value in PRECISIONS,
+    "step": lambda value: type(value) is int and value >= 0,
+    "model": lambda value: isinstance(value, dict),
+    "learned_sha256": lambda value: isinstance(value, str),
+    "outputs": lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_output, value)),
+    "sha256": _are_sums,
+}
+
+
+def layer_output(number: int) -> str:
+    """Name of the output of the encoder's graph after a layer, 0 the first."""
+    return f"layer_{number}"

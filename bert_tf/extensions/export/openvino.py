@@ -1,0 +1,53 @@
+"""Exports to OpenVINO with dynamic shapes, checked against TensorFlow; optional packages are imported late.
+
+Bfloat16 affects execution, not the file: OpenVINO's file is float32, which OpenVINO computes in bfloat16 by default if the
+CPU supports it; INFERENCE_PRECISION_HINT=f32 prevents that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bert_tf.batch.engine import Compute
+from bert_tf.extensions.engines import converted as engines
+from bert_tf.extensions.export import gate
+from bert_tf.extensions.export.agreement import require_agreement
+from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_kept_files
+from bert_tf.training.settings import INT8
+
+_ONNX, _OPENVINO = "model.onnx", "model.xml"
+_ALL_THREADS = 0
+
+
+def write(exported: ExportJob, folder: Path) -> None:
+    """Writes a model deterministically into an empty folder, in float32, or in int8 calibrated on training texts.
+
+    Raises BertError if the weights are damaged, calibration texts are missing, or reduced precision costs more than
+    allowed.
+    """
+    from bert_tf.extensions.engines import openvino_model
+
+    precision, path, source = exported.options.precision, folder / _OPENVINO, folder / _ONNX
+    calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
+    _write(exported, source)
+    require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
+    if calibration is None:
+        openvino_model.save(source, path)
+    else:
+        openvino_model.quantize(source, path, calibration)
+    source.unlink()
+    if precision != FLOAT32:
+        gate.measure(exported, engines.open_openvino(path, precision, _ALL_THREADS), folder)
+    write_kept_files(exported, folder)
+
+
+def _write(exported: ExportJob, path: Path) -> None:
+    import onnx
+
+    from bert_tf.extensions.engines import onnx_model
+
+    onnx.save(onnx_model.build(exported.trained, metadata(exported)), str(path))
+
+
+def open_folder(folder: Path) -> Compute:
+    return engines.open_openvino(folder / _OPENVINO, FLOAT32, _ALL_THREADS)

@@ -1,0 +1,129 @@
+"""Exports a trained model to a folder for other software."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout, versions
+from bert_tf.batch.inputs import own_task
+from bert_tf.batch.job import LabelledColumns
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import DataError, OutputError
+from bert_tf.extensions.export.formats import FORMATS, Format, Target
+from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
+from bert_tf.extensions.export.onnx_folder import RECORD, format_of
+from bert_tf.io import atomic, documents, lock
+from bert_tf.io.log_form import log
+from bert_tf.io.paths import has_scheme
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.rows_task import RowsTask
+from bert_tf.tasks.tables import usable
+
+
+def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
+    """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
+    row, folder = FORMATS[target.format], _folder(target.output)
+    row.require(target.options.precision)
+    _refuse_broken(model)
+    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
+    exported = ExportJob(model, model.task, model.step, target.options, labelled)
+    atomic.make_folder(folder.absolute().parent)
+    with lock.claiming(folder.absolute()) as other:
+        if other is not None:
+            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
+        atomic.delete_unfinished(folder)
+        _refuse_foreign(folder, target, model.prefix)
+        _write(row, exported, folder)
+        atomic.delete_unfinished(folder)
+    log.info("%s: %s of %s", folder, row.name, model.prefix)
+    return folder
+
+
+def _refuse_broken(model: Trained) -> None:
+    """Rejects labels that UTF-8 cannot encode; all formats use it."""
+    for label in model.task.family.labels:
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.prefix) from error
+
+
+def _folder(output: str) -> Path:
+    """Rejects a path that cannot be the target of a rename."""
+    if has_scheme(output):
+        raise OutputError(f"{output}: exports are written to the local disk; name a local folder, and copy it afterwards")
+    folder = Path(output)
+    if folder.name in ("", ".."):  # as of "."
+        folder = Path(os.path.abspath(folder))
+    if not folder.name or "\0" in output:
+        raise OutputError(f"{output!r}: no folder can be written by this name; name another --output")
+    return folder
+
+
+def _write(row: Format, exported: ExportJob, folder: Path) -> None:
+    with atomic.replacing(folder) as temporary, readable_errors(folder):
+        temporary.mkdir()
+        row.write(exported, temporary)
+        more = row.record(exported, temporary) if row.record else {}
+        found = {**_record(row, exported), **more}
+        (temporary / RECORD).write_text(documents.to_json(found) + "\n", encoding="utf-8")
+
+
+def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
+    """Metadata of the export; without times and paths, so it is reproducible."""
+    return {
+        "format": row.name,
+        "precision": exported.options.precision,
+        "bert_tf": versions.__version__,
+        "task_name": exported.task.name,
+        "step": exported.step,
+        **exported.family.record(),
+        **exported.trained.settings,
+    }
+
+
+def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
+    """Rejects a folder that is not an export of the same format."""
+    run_layout.refuse_taken_name(folder)
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder}: is not a folder; name another --output")
+    if (folder / run_layout.RECORD).is_file() or folder.resolve() in Path(prefix).resolve().parents:
+        raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
+    if target.overwrite or not any(folder.iterdir()) or format_of(folder) == target.format:
+        return
+    raise OutputError(
+        f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"
+    )
+
+
+def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Task], str] | None) -> Labelled:
+    """Examples by split or file; `given` is a folder, a file in the layout of dev, or None for the task's folder."""
+    task = model.task
+    if given is not None and Path(given).is_file():
+        split, reader = task.splits("", DEV)[0], _reader(model, given)
+        return {given: _labelled(usable(functools.partial(reader.stream, given, split), given, skip=False), given)}
+    if given is None:
+        if find_data is None or isinstance(task, RowsTask):
+            raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
+        given = find_data(task)
+    log.info("%s: measured on %s", task.name, f"the files in {given}" if task.reads_folder else "--dev_file of the run")
+    return {split: _labelled(task.examples(given, split), split) for split in task.splits(given, DEV)}
+
+
+def _reader(model: Trained, file: str) -> Task:
+    if isinstance(model.task, RowsTask) or model.task.name == CUSTOM:
+        return own_task(model.record, LabelledColumns(), dev_file=file)
+    return model.task
+
+
+def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
+    if not found or getattr(found[0], "label", None) is None:
+        raise DataError("no labelled examples to measure on", name)
+    return found

@@ -1,0 +1,278 @@
+"""Routes of the service: requests, responses, guarding and logging."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bert_tf.errors import BertError
+from bert_tf.extensions.serve import call as calls
+from bert_tf.extensions.serve import metrics, openapi
+from bert_tf.extensions.serve.question import AS_IT_IS, encoded
+from bert_tf.extensions.serve.refusal import (
+    CLOSE,
+    CONFLICT,
+    FORBIDDEN,
+    GONE,
+    INTERNAL,
+    NOT_ALLOWED,
+    NOT_FOUND,
+    TIMEOUT,
+    TOO_LARGE,
+    UNAVAILABLE,
+    Guard,
+    Refusal,
+)
+from bert_tf.extensions.serve.service import Answered, Service
+from bert_tf.extensions.serve.settings import Address
+from bert_tf.extensions.serve.worker import Description
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
+
+_JSON, _HTML = "application/json", "text/html; charset=utf-8"
+# The pages may load only their own files and call only this service.
+_OF_PAGES = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def make(service: Service, address: Address) -> ASGIApp:
+    paths = _Paths(service, address)
+    routes = [
+        *(Route(path, get, methods=["GET"]) for path, get in paths.gets.items()),
+        *(Route(path, post, methods=["POST"]) for path, post in paths.posts.items()),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={Refusal: _refused, HTTPException: _unknown, ClientDisconnect: _gone, Exception: _internal},
+    )
+    app.router.redirect_slashes = False
+    return _Observed(app, service, Guard(address), frozenset((*paths.gets, *paths.posts)), logs=address.access_log)
+
+
+class _Paths:
+    """Request handlers, by path."""
+
+    def __init__(self, service: Service, address: Address) -> None:
+        self._service = service
+        self.gets = {
+            "/": self._page,
+            "/docs": self._docs,
+            "/openapi.json": self._openapi,
+            "/health": self._ready,
+            "/health/live": self._live,
+            "/health/ready": self._ready,
+            "/metrics": self._metrics,
+            **{f"/{name}": _static(name) for name in openapi.STATIC},
+        }
+        self.posts = {f"/{call}": self._computes(call) for call in calls.every()}
+        if address.admin:
+            self.posts["/reload"] = self._reload
+
+    def _computes(self, call: str) -> Callable[[Request], Awaitable[Response]]:
+        async def compute(request: Request) -> Response:
+            with self._service.place():
+                body = await _body(request, self._service)
+                _refuse_encoded(request)
+                answered = await _unless_gone(request, self._service.answer(call, body))
+            request.scope["state"].update(rows=len(answered.values), tokens=answered.tokens)
+            return Response(_answer(call, answered), media_type=_JSON)
+
+        return compute
+
+    async def _reload(self, request: Request) -> Response:
+        if "origin" in request.headers:
+            raise Refusal(FORBIDDEN, "a browser may not reload; use curl")
+        if self._service.is_reloading:
+            raise Refusal(CONFLICT, "a reload is in progress; GET /health names the current checkpoint")
+        try:
+            model = await self._service.reload()
+        except BertError as error:
+            raise Refusal(UNAVAILABLE, f"cannot reload: {error}") from error
+        return _json({"model": _model(model)})
+
+    async def _ready(self, _: Request) -> Response:
+        model, workers = self._service.model, self._service.workers
+        stopped = "stopping" if self._service.is_stopping else "loading" if model is None else "no worker computes"
+        state = "ready" if self._service.is_ready else stopped
+        computing = workers.computing if workers else 0
+        said = {"status": state, "workers": computing, "model": model and _model(model)}
+        return _json(said, 200 if self._service.is_ready else UNAVAILABLE)
+
+    async def _live(self, _: Request) -> Response:
+        return _json({"status": "live"})
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(self._service.metrics.text(), headers={"Content-Type": metrics.TYPE})
+
+    async def _openapi(self, _: Request) -> Response:
+        return _json(self._document())
+
+    async def _docs(self, _: Request) -> Response:
+        return Response(openapi.docs_page(self._document()), headers=_OF_PAGES, media_type=_HTML)
+
+    def _document(self) -> dict[str, Any]:
+        return openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
+
+    async def _page(self, _: Request) -> Response:
+        return Response(openapi.page(self._service.model), headers=_OF_PAGES, media_type=_HTML)
+
+
+def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
+    content = (Path(openapi.__file__).parent / name).read_bytes()
+
+    async def get(_: Request) -> Response:
+        return Response(content, headers={**_OF_PAGES, "Cache-Control": "max-age=300"}, media_type=openapi.STATIC[name])
+
+    return get
+
+
+async def _body(request: Request, service: Service) -> bytes:
+    """Reads a body; drains one that is too large, so that a client that is still sending sees the refusal."""
+    most, declared = service.limits.body_bytes, int(request.headers.get("content-length", 0))
+    too_large = Refusal(
+        TOO_LARGE,
+        f"the body has more than {most} bytes; send less at a time, or start the service with --max_body_mb",
+        CLOSE if "expect" in request.headers else None,
+    )
+    if declared > most:
+        raise too_large
+    body, end = bytearray(), time.monotonic() + service.patience.body_timeout_s
+    stream = request.stream()
+    while True:
+        try:
+            part = await asyncio.wait_for(stream.__anext__(), end - time.monotonic())
+        except StopAsyncIteration:
+            break
+        except asyncio.TimeoutError as error:
+            raise Refusal(TIMEOUT, f"the body did not arrive within {service.patience.body_timeout_s:g} s", CLOSE) from error
+        if len(body) + len(part) > most:
+            raise too_large
+        body += part
+    return bytes(body)
+
+
+def _refuse_encoded(request: Request) -> None:
+    how = request.headers.get("content-encoding", AS_IT_IS)
+    if how.strip().lower() != AS_IT_IS:
+        raise encoded(how)
+
+
+async def _unless_gone(request: Request, answer: Awaitable[Answered]) -> Answered:
+    """Waits for an answer; cancels the rest of the computation if the client disconnects."""
+    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ClientDisconnect
+        return answering.result()
+    finally:
+        leaving.cancel()
+        answering.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answer(call: str, answered: Answered) -> bytes:
+    key = calls.every()[call].key
+    if not key:
+        return b"%b\n" % answered.values[0]
+    model = documents.to_json(_model(answered.model)).encode()
+    return b'{"model": %b, "%b": [%b]}\n' % (model, key.encode(), b", ".join(answered.values))
+
+
+def _model(model: Description) -> dict[str, str]:
+    return {"name": model.name, "checkpoint": model.step, "digest": model.digest[:12]}
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(documents.to_json(value) + "\n", status, media_type=_JSON)
+
+
+def _problem(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    said = documents.to_json({"error": {"status": status, "message": message}}) + "\n"
+    return Response(said, status, dict(headers or {}), media_type=_JSON)
+
+
+async def _refused(_: Request, error: Any) -> Response:
+    return _problem(error.status, error.message, error.headers)
+
+
+async def _unknown(request: Request, error: Any) -> Response:
+    path = request.url.path[:80]
+    said = {
+        NOT_FOUND: f"there is no {path}; GET /docs lists what there is",
+        NOT_ALLOWED: f"{path} takes {(error.headers or {}).get('Allow', 'another method')}, not {request.method}",
+    }
+    return _problem(error.status_code, said.get(error.status_code, error.detail), error.headers)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return _problem(GONE, "the client disconnected")
+
+
+async def _internal(_: Request, __: Exception) -> Response:
+    return _problem(INTERNAL, "internal error; see the log of the service")
+
+
+class _Observed:
+    """Guards, counts, times and logs requests; turns an unexpected error into one line for the client."""
+
+    def __init__(self, app: ASGIApp, service: Service, guard: Guard, paths: frozenset[str], *, logs: bool) -> None:
+        self._app, self._service, self._guard, self._paths, self._logs = app, service, guard, paths, logs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, status = time.perf_counter(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            if self._service.is_stopping and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # clients must reconnect
+            await send(message)
+
+        scope.setdefault("state", {})
+        try:
+            refusal = self._guard.refusal(Headers(scope=scope))
+            if refusal is not None:
+                await _problem(refusal.status, refusal.message, refusal.headers)(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
+        except Exception:  # already reported to the client
+            log.exception("internal error in %s %s; this is a bug in bert_tf", scope["method"], _quoted(scope["path"]))
+        finally:
+            self._note(scope, status or INTERNAL, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        figures = self._service.metrics
+        figures.requests.labels(path, str(status)).inc()
+        figures.seconds.labels(path).observe(seconds)
+        if status >= 400:
+            figures.rejected.labels(str(status)).inc()
+        if self._logs:
+            client = (scope.get("client") or ("-",))[0]
+            of_rows = "".join(f" {name}={scope['state'][name]}" for name in ("rows", "tokens") if name in scope["state"])
+            log.info("%s %s %d %.1f ms%s %s", scope["method"], _quoted(scope["path"]), status, seconds * 1e3, of_rows, client)
+
+
+def _quoted(path: str) -> str:
+    """Escapes a path so that it stays one word on one log line."""
+    return path[:200].encode("unicode_escape").decode()

@@ -1,0 +1,47 @@
+"""Serve: answers requests over HTTP with a trained model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bert_tf.extensions.serve.settings import ServeConfig, configured
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+
+_WARNINGS = -1  # verbosity in a program, which may set up its own log
+
+
+@takes(ServeConfig)
+def serve(run: str | os.PathLike[str], **settings: Any) -> None:
+    """Serves a trained model over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
+
+    It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
+
+    Args:
+      run: folder of a run, or a checkpoint.
+      **settings: settings of the command, by flag name.
+
+    Raises:
+      BertError: the model cannot be loaded, the port is in use, or a package is missing.
+      KeyboardInterrupt: a second signal arrived before accepted requests were finished.
+    """
+    from bert_tf.extensions.serve.running import run_service
+
+    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
+
+
+def _run(call: Call) -> None:
+    from bert_tf.extensions.serve.running import run_service  # lazy import of HTTP: --help stays fast
+
+    run_service(call.settings, verbosity=call.verbosity)
+
+
+COMMAND = Command(
+    "Serves a trained model over HTTP, with a page to try it (docs/serving.md).",
+    ServeConfig,
+    _run,
+    example="python -m bert_tf serve out/mrpc --port=8500",
+    first=("port", "host", "workers", "engine", "encode"),
+    stopped="stopped; requests that were not yet answered are lost",
+)

@@ -1,0 +1,164 @@
+"""Worker process: holds a model and answers batches until its connection closes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from bert_tf import extension
+from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.serve import forms
+from bert_tf.extensions.serve.call import Failed, Part, every
+from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.head_spec import PRETRAINING
+from bert_tf.io import log_form
+from bert_tf.library.reading import Reader
+from bert_tf.tasks.sentence.rows import USUAL
+
+if TYPE_CHECKING:
+    from bert_tf.library.model import Model
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """A model as seen by a process without TensorFlow."""
+
+    name: str  # folder of the run
+    checkpoint: str  # its prefix
+    digest: str  # identifies the weights
+    kind: str  # of the family
+    labels: tuple[str, ...]  # classes or tags; may be empty
+    reader: Reader
+    calls: tuple[str, ...]  # supported calls
+    weight_bytes: int
+    example: Mapping[str, Any] | None = None  # a row of the data of the run
+
+    @property
+    def form(self) -> forms.Form | None:
+        """None if only the family knows the row format."""
+        family = self.reader.family
+        form = forms.of(self.kind, getattr(family, "texts", None), getattr(family, "columns", USUAL).named)
+        return form if form is None or self.example is None else dataclasses.replace(form, example=self.example)
+
+    @property
+    def step(self) -> str:
+        return Path(self.checkpoint).name
+
+
+def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
+    """Entry point of a worker process: computes until the connection is closed.
+
+    The listening process decides when a worker ends, so signals to the process group such as Ctrl-C are ignored.
+    If that process dies, the connection closes too.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # TensorFlow reads it when it sets up a device: several workers share one GPU, at least during a reload.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    log_form.set_up(log_form.SHORT, verbosity)
+    converse(connection, lambda: Served(config))
+
+
+def converse(connection: Connection, make: Callable[[], Served]) -> None:
+    """Receives lists of `Part`; sends the description and the bytes in use, then a list of answers or `Failed` for each."""
+    with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # the listener is gone
+        try:
+            served = make()
+            connection.send(served.description)
+            served.load()
+            connection.send(psutil.Process().memory_info().rss)
+        except Exception as error:
+            connection.send(_failed(error))
+            return
+        while True:
+            batch = connection.recv()
+            try:
+                answers: Any = served.answers(batch)
+            except Exception as error:
+                answers = _failed(error)
+            connection.send(answers)
+
+
+def _failed(error: Exception) -> Failed:
+    line = " ".join(str(error).split())
+    if isinstance(error, BertError):
+        return Failed(line)
+    return Failed(f"{type(error).__name__}: {line}", traceback.format_exc())
+
+
+class Served:
+    """A model that answers questions."""
+
+    def __init__(self, config: ServeConfig) -> None:
+        """Finds the model without reading its weights; raises BertError if there is none."""
+        from bert_tf.library.loading import load
+
+        self._config = config
+        self._model = load(config.run, task=config.task_name, **config.loading)
+        reader = self._model.reader
+        kind = reader.family.kind
+        has_checkpoint = self._model.trained.has_checkpoint
+        possible = [one for one in every().values() if has_checkpoint or not one.needs_checkpoint]
+        self._calls = [one for one in possible if one.is_offered(kind, config)]
+        if kind == PRETRAINING and len(self._calls) == 1:
+            masked = extension.advice("fill-mask", " for masked words use python -m bert_tf fill-mask;")
+            vectors = extension.advice("encode", ", or text vectors with --encode")
+            raise FlagError(
+                f"{config.run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}"
+            )
+        self.description: Description = Description(
+            name=_name(self._model.checkpoint),
+            checkpoint=os.path.abspath(self._model.checkpoint),
+            digest=self._model.digest,
+            kind=kind,
+            labels=self._model.labels,
+            reader=reader,
+            calls=tuple(one.name for one in self._calls),
+            weight_bytes=self._model.weight_bytes * (1 + sum(one.loads_weights for one in self._calls)),
+            example=_example(self._model),
+        )
+
+    def load(self) -> None:
+        """Reads the weights and computes once, so that the first request does not pay for that; raises BertError."""
+        self._model.load_weights()
+        if self.description.form is not None:
+            self._model.predict([self.description.form.example])
+        for call in self._calls:
+            call.load(self._model, self._config)
+
+    def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
+        """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
+        found: list[list[bytes] | Failed] = [[] for _ in batch]
+        for call in self._calls:
+            places = [place for place, one in enumerate(batch) if one.call == call.name]
+            parts = [batch[place] for place in places]
+            for place, answer in zip(places, call.answers(self._model, parts, self._config) if parts else ()):
+                found[place] = answer
+        return found
+
+
+def _example(model: Model) -> Mapping[str, Any] | None:
+    """A row of the model's data; None if there is none that it reads."""
+    from bert_tf.batch import sample_row  # imports TensorFlow, which the listening process does without
+
+    row = sample_row.of(model.trained)
+    with contextlib.suppress(BertError):
+        return row if row and model.reader.examples([row]) else None
+    return None
+
+
+def _name(checkpoint: str) -> str:
+    """Name of the run's folder; the best checkpoint is in a subfolder of it."""
+    from bert_tf.run_layout import BEST
+
+    folder = Path(checkpoint).absolute().parent
+    return folder.parent.name if folder.name == BEST else folder.name

@@ -1,1 +1,0 @@
-"""Serves a trained model over HTTP: one listening process, worker processes, and a queue between them."""

@@ -1,0 +1,88 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.extensions.engines import onnx_model, onnxruntime_session
+from bert_tf.extensions.export import gate
+from bert_tf.extensions.export.gate import GateError
+from bert_tf.tasks.base import DEV
+from tests.extensions.export.models import exported
+
+TEXTS = ("the old rain", "new bread and soup", "a red wind", "storm over the salt")
+
+
+@pytest.fixture(name="model", scope="module")
+def fixture_model(tmp_path_factory):
+    """Of three labels; the examples have the label that it gives them, but for a few."""
+    import onnx
+
+    folder = tmp_path_factory.mktemp("model")
+    made = exported(folder / "run", precision="int8")
+    onnx.save(onnx_model.build(made.trained), folder / "model.onnx")
+    compute = onnxruntime_session.opened(folder / "model.onnx", 1)
+    texts = [f"{first} {second}" for first in TEXTS for second in TEXTS for _ in range(3)]
+    labels = made.family.labels
+    family = made.family
+    unlabelled = family.from_rows(texts, DEV, labelled=False)
+    features = family.features(unlabelled, made.trained.tokenizer, made.trained.limits)
+    batch = features.batch(np.arange(len(texts)), int(features.lengths.max()))
+    best = compute({name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")})["logits"].argmax(axis=1)
+    rows = [{"text": text, "label": labels[number]} for text, number in zip(texts, best)]
+    examples = family.from_rows(rows, DEV, labelled=True)
+    return dataclasses.replace(made, labelled=lambda: {DEV: examples}), compute
+
+
+def worse(compute, share):
+    """Wrong for a share of the rows."""
+
+    def found(batch):
+        logits = np.array(compute(batch)["logits"])
+        logits[: round(share * len(logits))] *= -1
+        return {"logits": logits}
+
+    return found
+
+
+def test_no_change_passes(model, tmp_path):
+    gate.measure(*model, tmp_path)
+    found = json.loads((tmp_path / "gate.json").read_text())
+    assert found["precision"] == "int8"
+    assert found["data"][DEV]["examples"] == 48
+    unchanged = {"float32": 100.0, "reduced": 100.0, "change": 0.0, "interval_95": [0.0, 0.0]}
+    assert found["data"][DEV]["metrics"]["accuracy"] == unchanged
+
+
+def test_texts_are_tokenized_once(model, tmp_path, monkeypatch):
+    made, compute = model
+    calls = []
+    features = type(made.family).features
+    monkeypatch.setattr(
+        type(made.family), "features", lambda self, *args: (calls.append(len(args[0])), features(self, *args))[1]
+    )
+    gate.measure(made, compute, tmp_path)
+    assert calls == [48]
+
+
+def test_too_great_a_loss_is_refused_unless_it_is_allowed(model, tmp_path):
+    made, compute = model
+    with pytest.raises(GateError, match=r"--precision=int8: accuracy of dev falls from 100.00 to .* --max_loss_of_metric=0.5"):
+        gate.measure(made, worse(compute, 0.5), tmp_path)
+    assert not (tmp_path / "gate.json").exists()
+    made, compute = model
+    allowed = dataclasses.replace(made, options=dataclasses.replace(made.options, max_loss_of_metric=100.0))
+    gate.measure(allowed, worse(compute, 0.5), tmp_path)
+    change = json.loads((tmp_path / "gate.json").read_text())["data"][DEV]["metrics"]["accuracy"]
+    low, high = change["interval_95"]
+    assert low < change["change"] < high
+    assert change["change"] < 0
+
+
+def test_the_interval_is_that_of_paired_examples():
+    """Of a mean the jackknife by single examples is Student's interval."""
+    each = np.array([0.0, 0.0, 1.0, -1.0, 0.0, 1.0, 0.0, 0.0])
+    without = [(each.sum() - value) / (len(each) - 1) for value in each]
+    low, high = gate._interval(each.mean(), without)
+    half = 2.364624 * each.std(ddof=1) / np.sqrt(len(each))
+    assert (low, high) == pytest.approx((each.mean() - half, each.mean() + half), abs=1e-5)

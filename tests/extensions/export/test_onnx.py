@@ -1,0 +1,269 @@
+"""Whole models as ONNX: the same answers as the run, without TensorFlow."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.errors import BertError, CheckpointError, FlagError
+from bert_tf.extensions.calibrate.command import CalibrateSettings
+from bert_tf.extensions.export import onnx_folder as folders
+from bert_tf.settings import read
+from tests.extensions.export import runs
+from tests.extensions.export.runs import CASES, MRPC, PAIRS, write_run
+
+pytestmark = pytest.mark.versions
+
+HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"  # of MRPC
+AGAIN = r"export the run again \(python -m bert_tf export RUN --format=onnx\)"
+# Names no module of TensorFlow, whatever is installed.
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def export(run, folder, **options):
+    with bert_tf.load(run) as model:
+        return model.export("onnx", folder, **options)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A classifier of pairs with random weights; not to be changed."""
+    return write_run(tmp_path_factory.mktemp("whole") / "run", MRPC)
+
+
+@pytest.fixture(scope="module")
+def folder(run):
+    """The run, exported; not to be changed."""
+    return export(run, run.parent / "exported")
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def numbers(value):
+    """All that a prediction holds: numbers, and the rest."""
+    if isinstance(value, (float, np.floating)):
+        return [float(value)], []
+    if hasattr(value, "__dataclass_fields__"):
+        value = [getattr(value, name) for name in value.__dataclass_fields__]
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, (list, tuple)):
+        parts = [numbers(part) for part in value]
+        return [one for found, _ in parts for one in found], [one for _, rest in parts for one in rest]
+    return [], [value]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_answers_are_those_of_the_run(tmp_path, name):
+    case = CASES[name]
+    place = write_run(tmp_path / "run", case.record, case.decision)
+    rows = [*case.rows, *runs.random_rows(name, 20, seed=2)]
+    with bert_tf.load(place) as model, bert_tf.load(export(place, tmp_path / "out", **case.options)) as other:
+        for expected, found in zip(model.predict(rows), other.predict(rows)):
+            (wanted, same), (got, rest) = numbers(expected), numbers(found)
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+            assert rest == same
+
+
+@pytest.mark.parametrize("name", ["texts", "similarity"])
+def test_vectors_are_those_of_the_run(tmp_path, name):
+    case = CASES[name]
+    place = write_run(tmp_path / "run", case.record, case.decision)
+    texts = ["rain and the storm", "soup"]
+    with bert_tf.load(place) as model, bert_tf.load(export(place, tmp_path / "out", **case.options)) as other:
+        for options in ({}, {"pooling": "cls", "layers": 0}, {"pooling": "max"}):
+            np.testing.assert_allclose(other.encode(texts, **options), model.encode(texts, **options), rtol=1e-4, atol=1e-5)
+        for found, expected in zip(other.encode(texts, tokens=True), model.encode(texts, tokens=True)):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_int8_is_the_same_alone_and_among_others(run, tmp_path):
+    data = tmp_path / "dev.tsv"
+    data.write_text(HEADER + "".join(f"{number % 2}\t1\t2\train {number}\twind\n" for number in range(4)))
+    place = export(run, tmp_path / "int8", precision="int8", gate_data=str(data), max_loss_of_metric=100.0)
+    rows = runs.random_rows("pairs", 30, seed=3)
+    with bert_tf.load(run) as model, bert_tf.load(place) as other:
+        together = [one.probabilities["1"] for one in other.predict(rows)]
+        assert together == [other.predict([row])[0].probabilities["1"] for row in rows]
+        full = [one.probabilities["1"] for one in model.predict(rows)]
+        assert 0 < np.abs(np.subtract(together, full)).max() < 0.1
+    assert json.loads((place / "export.json").read_text())["precision"] == "int8"
+
+
+def test_the_same_bytes_each_time_for_other_programs_too(run, folder, tmp_path):
+    again = export(run, tmp_path / "again")
+    for path in folder.iterdir():
+        assert (again / path.name).read_bytes() == path.read_bytes()
+    code = (
+        "import json, sys, numpy, onnxruntime\n"
+        f"session = onnxruntime.InferenceSession({str(folder / 'model.onnx')!r})\n"
+        "ids = numpy.array([[2, 7, 3], [2, 3, 0]], numpy.int32)\n"
+        "feed = {'input_ids': ids, 'input_mask': (ids > 0).astype('int32'), 'segment_ids': 0 * ids}\n"
+        "labels = json.loads(session.get_modelmeta().custom_metadata_map['labels'])\n"
+        "print(json.dumps([session.run(None, feed)[0].shape, labels, 'bert_tf' in sys.modules]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert json.loads(done.stdout) == [[2, 2], ["0", "1"], False]
+    assert {"requirements.txt", "MODEL_CARD.md", "vocab.txt", "tokenizer.json", "bert_config.json"} <= {
+        path.name for path in folder.iterdir()
+    }
+    wanted = (folder / "requirements.txt").read_text()
+    assert "onnxruntime" in wanted
+    assert "tensorflow" not in wanted.lower().partition("\n")[2]
+
+
+def without_tensorflow(tmp_path, *lines):
+    """Runs lines of Python where TensorFlow cannot be imported; returns what is printed."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCKED)
+    code = "\n".join(("import json, sys, bert_tf", "from bert_tf.__main__ import main", *lines))
+    paths = os.pathsep.join([str(tmp_path), os.getcwd()])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1], done.stderr
+
+
+def test_nothing_imports_tensorflow(folder, run, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"text_a": "rain", "text_b": "wind"}\n')
+    (tmp_path / "texts.txt").write_text("rain\nwind\n")
+    data = tmp_path / "dev.tsv"
+    data.write_text(HEADER + "".join(f"{number % 2}\t1\t2\train\twind and rain\n" for number in range(40)))
+    said, log = without_tensorflow(
+        tmp_path,
+        f"folder, here, data = {str(folder)!r}, {str(tmp_path)!r}, {f'--data={data}'!r}",
+        "run = lambda *words: main(['bert_tf', *words])",
+        "codes = [",
+        "    run('predict', folder, f'--input={here}/rows.jsonl', f'--output={here}/out.jsonl'),",
+        "    run('evaluate', f'--checkpoints={folder}', '--task_name=MRPC', data, f'--output_dir={here}/t'),",
+        "    run('calibrate', folder, data, '--check'),",
+        "    run('encode', folder, f'--input={here}/texts.txt', f'--output={here}/v.npz'),",
+        "    run('search', f'--index={here}/v.npz', '--query=rain'),",
+        "    run('export', folder, '--format=onnx', f'--output={here}/no'),",
+        "]",
+        "with bert_tf.load(folder) as model:",
+        "    made = model.predict([('rain', 'wind')])[0].label, len(model.encode(['rain'])[0])",
+        "print(json.dumps([codes, made, [name for name in sys.modules if name.startswith('tensorflow')]]))",
+    )
+    codes, made, modules = json.loads(said)
+    assert (codes, modules) == ([0, 0, 0, 0, 0, 2], [])
+    assert "error: this needs TensorFlow, which is not installed; only models exported with --format=onnx" in log
+    with bert_tf.load(run) as model:
+        assert made[0] == model.predict([("rain", "wind")])[0].label
+    assert json.loads((tmp_path / "out.jsonl").read_text())["label"] == made[0]
+
+
+def changed(copy, **facts):
+    path = copy / "export.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"format": "saved_model"}, "an export as saved_model, for other software; name the run, or export it as onnx"),
+        ({"version": None}, f"of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}"),
+        ({"version": 2}, "of version 2, and this bert_tf knows 1; update it"),
+        ({"precision": "int4"}, f"damaged: precision is 'int4'; {AGAIN}"),
+        ({"step": -1}, "damaged: step is '-1'"),
+        ({"outputs": []}, "damaged: outputs is "),
+        ({"outputs": [{"name": "logits", "axis": "all", "width": 2, "padding": 0}]}, "damaged: outputs is "),
+        ({"sha256": {"../vocab.txt": "0" * 64}}, "damaged: sha256 is "),
+        ({"model": {"task_name": "MRPC", "kind": "classification"}}, "labels missing"),
+        ({"learned_sha256": "0" * 64}, f"kind, labels or do_lower_case differ from the training; {AGAIN}"),
+    ],
+)
+def test_a_record_that_is_not_usable_is_one_line(copy, facts, said):
+    changed(copy, **facts)
+    with pytest.raises(BertError, match=said):
+        bert_tf.load(copy)
+
+
+def test_a_decision_rule_is_checked(copy):
+    model = json.loads((copy / "export.json").read_text())["model"]
+    changed(copy, model={**model, "decision": {"temperatures": [-1.0]}})
+    with pytest.raises(BertError, match="decision is no decision rule"):
+        bert_tf.load(copy)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "encoder.onnx", "weights.data", "vocab.txt", "bert_config.json"])
+def test_a_damaged_or_missing_file_is_one_line(copy, name):
+    (copy / name).write_bytes((copy / name).read_bytes()[:-1] + b"\x07")
+    with pytest.raises(CheckpointError, match=f"{name}: differs from what export wrote; {AGAIN}"):
+        bert_tf.load(copy).predict(PAIRS)
+    (copy / name).unlink()
+    with pytest.raises(CheckpointError, match="no such file"):
+        bert_tf.load(copy)
+
+
+def test_weights_that_are_cut_off_are_one_line(copy):
+    path = copy / "weights.data"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CheckpointError, match=f"weights.data: differs from what export wrote; {AGAIN}"):
+        bert_tf.load(copy).predict(PAIRS)
+
+
+def test_calibrated_graphs_are_not_averaged(tmp_path):
+    case = CASES["options"]
+    for name in ("fold-1", "fold-2"):
+        export(write_run(tmp_path / f"of-{name}", case.record, case.decision), tmp_path / name)
+    with pytest.raises(CheckpointError, match="its graph has the temperatures of a calibrated model; name the run instead"):
+        bert_tf.predict_files(
+            checkpoint=str(tmp_path / "fold-*"), average_outputs=True, input="-", output=str(tmp_path / "out.jsonl")
+        )
+
+
+def test_a_foreign_graph_is_one_line(copy):
+    (copy / "export.json").unlink()
+    with pytest.raises(CheckpointError, match=f"no export.json, so not a model that export wrote; {AGAIN}"):
+        bert_tf.load(copy)
+
+
+def test_the_card_may_be_edited(copy):
+    (copy / "MODEL_CARD.md").write_text("ours")
+    assert bert_tf.load(copy).labels == ("0", "1")
+
+
+def test_what_needs_a_checkpoint_says_so(folder, run, tmp_path):
+    model = bert_tf.load(folder)
+    for use in (lambda: model.explain(PAIRS[:1]), lambda: model.export("onnx", tmp_path / "again")):
+        with pytest.raises(CheckpointError, match="an exported model has no weights for this; name the run"):
+            use()
+    with pytest.raises(CheckpointError, match="calibrate the run, and export it again"):
+        bert_tf.calibrate(folder, task_name="MRPC")
+    with pytest.raises(FlagError, match="--check chooses no rule; leave one of both out"):
+        bert_tf.calibrate(folder, check=True, threshold="f1")
+    assert read(CalibrateSettings, {"checkpoint": str(folder)}).check is False
+    with pytest.raises(CheckpointError, match="has no weights for this"):
+        bert_tf.fine_tune("MRPC", init_checkpoint=folder, output_dir=tmp_path / "run")
+    with pytest.raises(FlagError, match="--engine=openvino: .* is computed by onnxruntime; leave the flag out"):
+        bert_tf.load(folder, engine="openvino")
+    with pytest.raises(FlagError, match="--precision=int8: .* was exported in float32; leave the flag out"):
+        bert_tf.load(folder, precision="int8")
+    with pytest.raises(FlagError, match="--vocab_file: .* is an exported model, which has its own; leave it out"):
+        bert_tf.load(folder, vocab_file=str(folder / "vocab.txt"))
+    with pytest.raises(FlagError, match="is an exported model, and .* is not: name them in two commands"):
+        bert_tf.evaluate([str(folder), str(run)], task_name="MRPC", output_dir=tmp_path / "table")
+
+
+def test_a_layer_is_an_output_of_the_encoder(folder):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(folder / folders.ENCODER))
+    assert [value.name for value in session.get_outputs()] == ["layer_0"]

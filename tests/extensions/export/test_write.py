@@ -1,0 +1,180 @@
+"""Exports are written whole or not at all, and replace nothing but exports of their own kind."""
+
+import dataclasses
+import json
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
+from bert_tf.extensions.export import command as operation
+from bert_tf.extensions.export import write as export
+from bert_tf.extensions.export.command import ExportSettings
+from bert_tf.extensions.export.formats import FORMATS, OPENERS, Format, Target
+from bert_tf.settings import read
+from bert_tf.tasks.rows_task import RowsTask
+from bert_tf.training import sources
+from tests import pretrained
+from tests.extensions.export import runs
+
+KIND, OTHER = "of-tests", "another"
+
+
+@pytest.fixture
+def model(run):
+    return sources.find(run, ModelOverrides(), environment={})
+
+
+@pytest.fixture(autouse=True)
+def _formats(monkeypatch):
+    """Formats that write one file; `fails` does half of it."""
+    for name, write in ((KIND, _write), (OTHER, _write), ("fails", _fail), ("dies", _die)):
+        monkeypatch.setitem(FORMATS, name, Format(name, write))
+
+
+def _write(exported, folder):
+    (folder / "model").write_text(exported.trained.prefix)
+
+
+def _fail(_, folder):
+    (folder / "half").write_text("half")
+    raise OSError(28, os.strerror(28))
+
+
+def _die(exported, folder):
+    (folder / "half").write_text("half")
+    os.kill(os.getpid(), getattr(signal, exported.options.gate_data))
+
+
+def write(model, folder, kind=KIND, **options):
+    target = read(Target, {"format": "saved_model", "output": folder, **options})
+    return export.write(model, dataclasses.replace(target, format=kind))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, tmp_path):
+    folder = write(model, tmp_path / "a" / "b")
+    record = json.loads((folder / "export.json").read_text())
+    assert (record["format"], record["task_name"], record["step"], record["labels"]) == (KIND, "MRPC", 40, ["0", "1"])
+    assert record["checkpoint_sha256"] == model.digest
+    assert names(tmp_path / "a") == ["b"]
+    with export.lock.claiming(folder), pytest.raises(OutputError, match="has been writing to it since"):
+        write(model, folder)
+    (folder / "old").touch()
+    with pytest.raises(OutputError, match="No space left"):
+        write(model, folder, "fails", overwrite=True)
+    assert names(folder) == ["export.json", "model", "old"]
+    assert names(write(model, folder)) == ["export.json", "model"]
+    assert names(tmp_path / "a") == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("{run}", "holds a run or its checkpoints; name another --output"),
+        ("{run}/..", "holds a run or its checkpoints; name another --output"),
+        ("{file}", "is not a folder; name another --output"),
+        ("/", "name another --output"),
+        ("gs://bucket/a", "name a local folder"),
+    ],
+)
+def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message):
+    (tmp_path / "a").touch()
+    before = names(run)
+    with pytest.raises(OutputError, match=message):
+        write(model, name.format(run=run, file=tmp_path / "a"), overwrite=True)
+    assert names(run) == before
+    assert not os.path.exists("gs:")
+
+
+@pytest.mark.parametrize("content", [{"notes.txt": "mine"}, {"export.json": "{"}, {"export.json": '{"format": "another"}'}])
+def test_anything_else_is_replaced_only_when_told(model, tmp_path, content):
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(OutputError, match=r"holds something other than an export as of-tests; name another --output"):
+        write(model, tmp_path)
+    assert names(tmp_path) == sorted(content)
+    assert names(write(model, tmp_path, overwrite=True)) == ["export.json", "model"]
+
+
+@pytest.mark.parametrize("name", [".", "../here"])
+def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write(model, name)
+    assert names(tmp_path / "here") == ["export.json", "model"]
+    assert names(tmp_path) == ["here"]
+
+
+def test_what_cannot_be_written_is_one_line_without_temporary_names_and_leaves_nothing(model, tmp_path, monkeypatch):
+    family = dataclasses.replace(model.task.family, labels=("a", "b\ud800"))
+    with pytest.raises(DataError, match=r"label 'b\\ud800' is not valid Unicode"):
+        write(dataclasses.replace(model, given_task=RowsTask(family)), tmp_path / "a")
+    assert not names(tmp_path)
+
+    def write_by_tensorflow(_, folder):
+        message = f"Graph:\n{folder}/variables.data; No space left on device\n\t [[save]]"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    monkeypatch.setitem(FORMATS, KIND, Format(KIND, write_by_tensorflow))
+    with pytest.raises(OutputError) as caught:
+        write(model, tmp_path / "a")
+    assert str(caught.value) == f"{tmp_path / 'a'}: was not written: No space left on device; nothing was changed"
+    assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("kill", ["SIGTERM", "SIGKILL"])
+def test_what_is_killed_leaves_nothing_that_the_next_export_does_not_remove(model, tmp_path, kill):
+    def work():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        write(model, tmp_path / "a", "dies", gate_data=kill)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == -getattr(signal, kill)
+    assert not (tmp_path / "a").exists()
+    write(model, tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written(monkeypatch, tmp_path):
+    monkeypatch.setitem(FORMATS, "rare", Format("rare", _write, "onnx", ("no_such_module",)))
+    with pytest.raises(FlagError, match=r"--format=rare needs no_such_module: pip install 'onnx"):
+        operation.export(ExportSettings(("no-such-run",), "rare", str(tmp_path / "a")))
+    with pytest.raises(CheckpointError, match="none"):
+        operation.export(ExportSettings((str(tmp_path / "none"),), "saved_model", str(tmp_path / "a")))
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_export_is_compared_with_the_package(tmp_path, monkeypatch, turned):
+    opened = OPENERS["saved_model"]
+
+    def turning(folder):
+        compute = opened(folder)
+        return lambda batch: {name: -np.asarray(values) for name, values in compute(batch).items()}
+
+    if turned:
+        monkeypatch.setitem(OPENERS, "saved_model", turning)
+    (row,) = operation.compare([str(runs.write_run(tmp_path / "run", runs.CASES["pairs"].record))], ["saved_model"])
+    assert (row.format, row.kind, row.metric) == ("saved_model", "classification", "accuracy")
+    assert row.difference > 0.1 if turned else row.difference < 1e-4
+    assert (row.change != 0.0) == turned
+    assert row.size_mb > 0.1
+    assert row.load_s > 0
+
+
+@pytest.mark.parametrize("write", [lambda to: runs.write_run(to, {**runs.CASES["contrastive"].record}), pretrained.write_run])
+def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path, write):
+    (row,) = operation.compare([str(write(tmp_path / "run"))], ["saved_model"])
+    assert (row.difference, row.change) == (None, None)
+    assert row.size_mb > 0.1

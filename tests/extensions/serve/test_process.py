@@ -1,0 +1,168 @@
+"""The command as processes: killed workers, reloads and the end, under load."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+import bert_tf
+from tests import processes
+from tests.extensions.serve.runs import write
+
+ROWS = [["rain came over", "the old wind"], ["soup", "and bread"], ["a red pear", "salt"], ["storm , cloud", "far ."]]
+
+
+class Command:
+    """`python -m bert_tf serve`, with its log."""
+
+    def __init__(self, run, log, *flags):
+        arguments = [sys.executable, "-m", "bert_tf", "serve", str(run), "--port=0", *flags]
+        self._log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(arguments, cwd=processes.ROOT, stdout=file, stderr=subprocess.STDOUT)
+
+    @property
+    def log(self):
+        return self._log.read_text()
+
+    def wait_for(self, pattern, limit_s=90):
+        end = time.monotonic() + limit_s
+        while not (found := re.search(pattern, self.log)):
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < end, self.log
+            time.sleep(0.05)
+        return found
+
+    @property
+    def port(self):
+        return int(self.wait_for(r"http://127\.0\.0\.1:(\d+)")[1])
+
+    @property
+    def workers(self):
+        """Numbers of the processes that compute."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [one.pid for one in below if one.parent() and one.parent().pid != self.process.pid]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait(30)
+
+
+class Load:
+    """Clients that ask again and again until they are told to go, and keep what is not an answer."""
+
+    def __init__(self, port, expected, clients=6):
+        self._port, self._expected = port, expected
+        self.good, self.others, self.seen = 0, [], set()
+        self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, number):
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        while True:
+            number = (number + 1) % len(ROWS)
+            try:
+                connection.request("POST", "/predict", json.dumps({"rows": [ROWS[number]]}))
+                answer = connection.getresponse()
+                said = json.loads(answer.read())
+                checkpoint, (found,) = said["model"]["checkpoint"], said["predictions"]
+                assert found["probabilities"] == pytest.approx(self._expected[checkpoint][number], abs=1e-5)
+                if answer.headers["connection"] == "close":
+                    return
+                self.good += 1
+                self.seen.add(checkpoint)
+            except BaseException as error:
+                self.others.append(repr(error))
+                return
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def probabilities(run, step):
+    with bert_tf.load(run / f"model.ckpt-{step}") as model:
+        return [one.probabilities for one in model.predict(ROWS)]
+
+
+@pytest.mark.slow
+def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_path, project):
+    run = write(tmp_path / "run", project, "classification", steps=(40, 20))
+    expected = {f"model.ckpt-{step}": probabilities(run, step) for step in (40, 20)}
+    with Command(run, tmp_path / "log", "--workers=2", "--watch", "--admin") as command:
+        assert "weights of" in command.wait_for("serving ").string
+        command.wait_for("first worker ready")
+        load = Load(command.port, expected)
+        time.sleep(1)
+        os.kill(command.workers[0], signal.SIGKILL)
+        command.wait_for("go to another|takes its place")
+        (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-40"\n')  # --watch sees it
+        command.wait_for("serving .*model.ckpt-40")
+        command.process.send_signal(signal.SIGHUP)
+        command.wait_for("(?s)serving [^\\n]*model.ckpt-40.*serving [^\\n]*model.ckpt-40")
+        time.sleep(0.5)
+        workers = command.workers
+        command.process.send_signal(signal.SIGTERM)
+        load.join()
+        assert load.others == []
+        assert load.good > 20
+        assert load.seen == set(expected)
+        assert command.process.wait(30) == 0
+        assert not any(psutil.pid_exists(worker) for worker in workers)
+        assert "Traceback" not in command.log
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_process_that_listens(tmp_path, project):
+    run = write(tmp_path / "run", project, "tags")
+    with Command(run, tmp_path / "log") as command:
+        command.wait_for("serving ")
+        workers = [psutil.Process(number) for number in command.workers]
+        command.process.kill()
+        gone, alive = psutil.wait_procs(workers, 20)
+    assert (len(gone), alive) == (1, [])
+
+
+def answered(port, rows):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("POST", "/predict", json.dumps({"rows": rows}), {"Content-Type": "application/json"})
+        return [one["probabilities"] for one in json.loads(connection.getresponse().read())["predictions"]]
+
+
+def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_path, project):
+    run = write(tmp_path / "run", project, "classification")
+    with bert_tf.load(run) as model:
+        folder = model.export("onnx", tmp_path / "exported", pairs=True)
+        expected = [one.probabilities for one in model.predict(ROWS)]
+    with Command(folder, tmp_path / "log", "--workers=2", "--intra_op_threads=1") as command:
+        assert "which workers of one thread share" in command.wait_for("serving ").string
+        port = command.port
+        for _ in range(2):
+            for found, wanted in zip(answered(port, ROWS), expected):
+                assert found == pytest.approx(wanted, abs=1e-5)
+            command.wait_for("first worker ready")
+            os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
+        for process in psutil.Process(command.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                assert not any("tensorflow" in mapped.path for mapped in process.memory_maps())
+        command.process.send_signal(signal.SIGTERM)
+        assert command.process.wait(30) == 0
+        assert "Traceback" not in command.log

@@ -1,0 +1,80 @@
+"""Settings of a service, the checkpoint that it watches, and what keeps it from running."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from bert_tf.errors import DeviceError, FlagError
+from bert_tf.extensions.serve import running, workers
+from bert_tf.extensions.serve.service import Watch
+from bert_tf.extensions.serve.settings import Address, configured
+from tests.extensions.serve.fakes import Launcher, Toy, description
+
+
+@pytest.mark.parametrize("name", ["uvicorn", "starlette", "prometheus_client"])
+def test_a_missing_package_is_named(monkeypatch, name):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None if asked == name else found(asked))
+    with pytest.raises(FlagError, match=f"serve needs {name}: pip install 'uvicorn"):
+        running.run_service(configured("out"))
+
+
+def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not_there(tmp_path, monkeypatch):
+    with running.listening(Address(port=0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(DeviceError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use; name others"):
+            running.listening(Address(port=port))
+    with pytest.raises(DeviceError, match="cannot listen on 192.0.2.1 port 8500: .*; name others with --host and --port"):
+        running.listening(Address(host="192.0.2.1"))
+    monkeypatch.setattr(workers, "launched", Launcher(Toy(description(), problem="no such run")))
+    with pytest.raises(workers.StartError, match="^no such run$"):
+        running.run_service(configured(str(tmp_path / "nothing"), port=0))
+
+
+def test_each_goes_to_its_group():
+    of_model = {"task_name": "MRPC", "pooling": "cls", "max_seq_length": 64, "precision": "bfloat16"}
+    config = configured("out", port=1, workers=2, max_rows=3, grace_s=4, **of_model)
+    assert (config.address.port, config.computing.workers, config.limits.max_rows, config.patience.grace_s) == (1, 2, 3, 4.0)
+    assert (config.task_name, config.extensions.vectors.options.pooling) == ("MRPC", "cls")
+    assert config.loading == {"max_seq_length": 64, "precision": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"prot": 1}, "unknown setting 'prot'; did you mean port"),
+        ({"port": 65_536}, "--port=65536: not a number up to 65535"),
+        ({"workers": 0}, "--workers=0: expected at least 1"),
+        ({"max_delay_ms": float("nan")}, "--max_delay_ms=nan: not a number"),
+        ({"layers": "x"}, "--layers=x: write whole numbers"),
+        ({"host": ""}, "--host is empty"),
+    ],
+)
+def test_what_cannot_be_is_one_line(values, message):
+    with pytest.raises(FlagError, match=message):
+        configured("out", **values)
+
+
+@pytest.mark.parametrize(
+    ("files", "watched", "changed", "answers"),
+    [
+        (["checkpoint"], "", "checkpoint", [False, True, False]),  # once it has come to rest
+        (["checkpoint"], "", None, [False, False, False]),  # the run is gone
+        (["checkpoint", "best/checkpoint"], "", "checkpoint", [False, False, False]),
+        (["checkpoint", "best/checkpoint"], "", "best/checkpoint", [False, True, False]),
+        (["model.ckpt-20.index"], "model.ckpt-20", "model.ckpt-20.index", [False, True, False]),
+    ],
+)
+def test_a_changed_file(tmp_path, files, watched, changed, answers):
+    (tmp_path / "best").mkdir()
+    for name in files:
+        (tmp_path / name).write_text("1")
+    watch = Watch(tmp_path / watched)
+    assert not watch.has_changed()
+    if changed is None:
+        (tmp_path / files[0]).unlink()
+    else:
+        (tmp_path / changed).write_text("20")
+    assert [watch.has_changed() for _ in range(3)] == answers

@@ -1,0 +1,236 @@
+"""Workers that end, are stuck, cannot start; the model is a toy in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from bert_tf.errors import BertError, TrainingError
+from bert_tf.extensions.serve.metrics import Metrics
+from bert_tf.extensions.serve.settings import configured
+from bert_tf.extensions.serve.workers import Workers
+from tests.extensions.serve.fakes import Held, Launcher, Loading, Running, Toy, description, message
+
+SECOND = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+
+
+class Once:
+    """Does something in the first batch only."""
+
+    def __init__(self, do):
+        self._left = [do]
+
+    def __call__(self, batch):
+        while self._left:
+            self._left.pop()(batch)
+
+
+def raising(error):
+    """Does so in a batch with the text x."""
+
+    def before(batch):
+        if any("x" in example.texts for part in batch for example in part.examples):
+            raise error
+
+    return before
+
+
+def ended(_):
+    raise SystemExit  # in a thread: its end
+
+
+class Slow(int):
+    """A number that lets other threads run while it is added."""
+
+    def __radd__(self, other):
+        time.sleep(0.001)
+        return int(other) + int(self)
+
+
+def test_workers_are_counted_from_many_threads():
+    many, begun = 20, []
+    metrics = Metrics()
+    workers = Workers(configured("/runs/toy", workers=many), metrics, launch=Launcher())
+    workers._description, workers._begin = description(), begun.append
+
+    def count():
+        for _ in range(5):
+            workers._count(Slow(1))
+            workers._count(Slow(-1))
+        workers._count(Slow(1))
+
+    threads = [threading.Thread(target=count) for _ in range(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert workers.computing == metrics.workers._value.get() == many
+    assert begun == list(range(1, many))  # by the first one alone
+    assert workers.first.done()
+    assert workers.all.done()
+
+
+def test_requests_of_a_worker_that_ends_are_computed_by_another():
+    with Running(Toy(description(), Once(ended)), max_delay_ms=50.0) as running:
+        assert [one["texts"] for one in running.predict("a", "b")] == [["a"], ["b"]]
+        assert len(running.launcher.started) == 2
+        running.wait_for(lambda: "bert_tf_workers_replaced_total 1.0" in running.ask("/metrics")[1])
+
+
+def test_a_request_on_which_a_second_worker_ends_is_refused_and_others_are_not():
+    with Running(Toy(description(), raising(SystemExit)), max_delay_ms=100.0) as running:
+        answers = {text: running.ask_later(text) for text in "axb"}
+        assert (answers["a"].result(20)[0], answers["b"].result(20)[0]) == (200, 200)
+        line = "the request cannot be computed: its process ended; is it too large for the memory?"
+        assert message(answers["x"].result(20)) == (500, line)
+        assert running.predict("c")[0]["texts"] == ["c"]
+
+
+def test_an_idle_worker_that_ends_is_replaced():
+    with Running() as running:
+        running.launcher.started[0].kill()
+        running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
+        assert running.predict("a")[0]["texts"] == ["a"]
+
+
+def test_a_worker_that_does_not_answer_is_replaced():
+    stuck = threading.Event()
+    with Running(Toy(description(), Once(lambda _: stuck.wait(20))), answer_timeout_s=1.0) as running:
+        assert running.ask(body={"text": "a"})[0] == 503
+        running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
+        assert running.predict("b")[0]["texts"] == ["b"]
+        stuck.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [(TrainingError("memory is out"), "memory is out"), (KeyError("secret"), "internal error")],
+)
+def test_what_cannot_be_computed_is_refused_alone(error, line):
+    with Running(Toy(description(), raising(error))) as running:
+        assert message(running.ask(body={"text": "x"})) == (500, f"the request cannot be computed: {line}")
+        assert running.predict("a")[0]["texts"] == ["a"]
+        assert len(running.launcher.started) == 1
+
+
+def test_a_worker_whose_process_starts_while_all_are_killed_loads_nothing():
+    launcher = Launcher(Toy(description()))
+
+    def launch(config, number):
+        found = launcher(config, number)
+        workers.kill()
+        return found
+
+    workers = Workers(configured("/runs/toy"), Metrics(), launch=launch)
+    workers.start()
+    with pytest.raises(BertError, match="the service has ended"):
+        workers.first.result(10)
+    assert not launcher.started[0].is_alive()
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_service():
+    with Running(Toy(description(), problem="no checkpoint there")) as running:
+        running._thread.join(10)
+    assert isinstance(running.error, BertError)
+    assert str(running.error) == "no checkpoint there"
+
+
+def test_several_workers_start_after_the_first_and_share_the_work():
+    together = threading.Barrier(3, timeout=10)
+    with Running(Toy(description(), lambda _: together.wait()), workers=3, batch_tokens=1) as running:
+        running.wait_for(lambda: running.service.workers.computing == 3)
+        assert [one.result(10)[0] for one in [running.ask_later() for _ in range(3)]] == [200, 200, 200]
+
+
+def test_a_worker_whose_checkpoint_is_another_by_now_has_the_model_reloaded():
+    with Running(Toy(description()), Toy(SECOND)) as running:
+        running.launcher.started[0].kill()
+        running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+        assert running.predict("a")[0]["of"] == "model.ckpt-2"
+
+
+class TestReload:
+    def test_requests_go_on_and_the_next_are_answered_by_the_other_model(self):
+        toy = Held()
+        with Running(toy, Toy(SECOND), admin=True) as running:
+            early = running.ask_later()
+            assert toy.begun.wait(60)
+            assert running.ask("/reload", b"")[1]["model"]["checkpoint"] == "model.ckpt-2"
+            assert running.predict("b")[0]["of"] == "model.ckpt-2"
+            toy.free.set()
+            assert early.result(10)[1]["predictions"][0]["of"] == "model.ckpt-1"
+            running.wait_for(lambda: not running.launcher.started[0].is_alive())
+
+    def test_a_request_that_was_read_before_is_computed_after(self, monkeypatch):
+        with Running(Toy(description()), Toy(SECOND)) as running:
+            read = running.service._read
+
+            async def slowly(*arguments):
+                parts = await read(*arguments)
+                if running.service.model.step == "model.ckpt-1":
+                    await running.service.reload()
+                    while running.launcher.started[0].is_alive():
+                        await asyncio.sleep(0.01)
+                return parts
+
+            monkeypatch.setattr(running.service, "_read", slowly)
+            assert running.predict("a")[0]["of"] == "model.ckpt-2"
+
+    def test_a_model_that_cannot_be_loaded_leaves_the_one_there_is(self, caplog):
+        with Running(Toy(description()), Toy(description(), problem="damaged"), admin=True) as running:
+            assert message(running.ask("/reload", b"")) == (503, "cannot reload: damaged")
+            assert running.predict("a")[0]["of"] == "model.ckpt-1"
+            assert 'bert_tf_reloads_total{outcome="failed"} 1.0' in running.ask("/metrics")[1]
+        assert "cannot reload: damaged; model.ckpt-1 keeps answering" in caplog.text
+
+    def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
+        toys = Toy(description()), Toy(description()), Toy(SECOND), Toy(SECOND, problem="no memory")
+        with Running(*toys, workers=2, admin=True) as running:
+            running.wait_for(lambda: running.service.workers.computing == 2)
+            assert message(running.ask("/reload", b"")) == (503, "cannot reload: no memory")
+            assert running.predict("a")[0]["of"] == "model.ckpt-1"
+            running.wait_for(lambda: not running.launcher.started[2].is_alive())
+
+    def test_on_a_hangup(self):
+        with Running(Toy(description()), Toy(SECOND)) as running:
+            running.loop.call_soon_threadsafe(running.service.request_reload)
+            running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+
+
+class TestEnd:
+    def test_what_was_accepted_is_answered_first(self):
+        toy = Held()
+        with Running(toy) as running:
+            found = running.ask_later()
+            assert toy.begun.wait(60)
+            running.stop()
+            running.wait_for(lambda: running.server.should_exit)
+            assert not running.service.is_ready
+            toy.free.set()
+            status, _, headers = found.result(10)
+        assert (status, headers["connection"]) == (200, "close")  # so that the client does not send another on it
+        assert running.error is None
+
+    def test_a_model_that_is_still_being_loaded_is_not_waited_for(self):
+        toy = Loading()
+        with Running(toy, waits=False) as running:
+            running.stop()
+            running._thread.join(5)
+            assert not running._thread.is_alive()
+            toy.free.set()
+
+    def test_a_second_signal_ends_at_once(self):
+        toy = Held()
+        with Running(toy) as running:
+            lost = running.ask_later()
+            assert toy.begun.wait(60)
+            running.stop()
+            running.stop()
+            running._thread.join(5)
+            assert not running._thread.is_alive()
+            toy.free.set()
+            assert lost.exception(10) or lost.result()[0] != 200
+        assert isinstance(running.error, KeyboardInterrupt)
