@@ -51,8 +51,8 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
     path = Path(folder) / run_layout.EXAMPLES
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     _, *parts = _TITLE.split(text)  # alternating titles and texts
-    kept = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
-    atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in kept.items()))
+    by_split = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
+    atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in by_split.items()))
 
 
 def log_writing(count: int) -> None:

@@ -37,12 +37,12 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Parses a line strictly: it decides on the best checkpoint and on an early end, so nothing is guessed."""
     try:
-        found: Line = documents.parse_json(text.decode())
-        if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
+        line: Line = documents.parse_json(text.decode())
+        if not isinstance(line["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in line.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
-    return found
+    return line
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
@@ -99,10 +99,10 @@ class Target(NamedTuple):
     value: float
 
     def is_reached(self, results: Mapping[str, float | None]) -> bool:
-        found = results.get(self.metric)
-        if found is None:
+        result = results.get(self.metric)
+        if result is None:
             return False
-        return found <= self.value if ranking.is_cost(self.metric) else found >= self.value
+        return result <= self.value if ranking.is_cost(self.metric) else result >= self.value
 
     def first(self, lines: Sequence[Line]) -> Line | None:
         return next((line for line in lines if self.is_reached(line)), None)

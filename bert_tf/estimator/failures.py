@@ -52,8 +52,8 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # only the machine that saves: others might delete files being written
-            for place in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
-                delete_unfinished(place)
+            for directory in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
+                delete_unfinished(directory)
 
 
 def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:

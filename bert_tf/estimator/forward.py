@@ -105,9 +105,9 @@ class Forward:
             try:
                 for rows in _taken(waiting):
                     batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-                    found = tower.outputs(batch)
+                    of_batch = tower.outputs(batch)
                     for field in fields:
-                        results[field.name][features.places(field.axis, rows)] = found[field.name]
+                        results[field.name][features.places(field.axis, rows)] = of_batch[field.name]
             finally:
                 waiting.clear()  # if one device fails, the others stop too
 
@@ -188,8 +188,8 @@ class _Tower:
     def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
         fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
-        found: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
-        return found
+        outputs: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
+        return outputs
 
 
 def _filled_by_a_checkpoint(config: BertConfig) -> contextlib.AbstractContextManager[object]:

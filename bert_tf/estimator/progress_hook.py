@@ -168,9 +168,9 @@ def write_text(folder: str | os.PathLike[str], name: str, text: str, step: int) 
     _write(folder, [tf1.Summary.Value(tag=name, tensor=tf.make_tensor_proto(text))], step)
 
 
-def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], step: int) -> None:
+def _write(folder: str | os.PathLike[str], values: Sequence[tf1.Summary.Value], step: int) -> None:
     writer = event_writer(folder)
-    writer.add_summary(tf1.Summary(value=found), step)
+    writer.add_summary(tf1.Summary(value=values), step)
     writer.flush()
 
 

@@ -93,11 +93,11 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
         with contextlib.suppress(OSError):  # leftovers do no harm
             is_run = (Path(output_dir) / RECORD).is_file()
             inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
-            for place in (
+            for directory in (
                 *([Path(output_dir)] if is_run else []),
                 *(path for path in inner if path.name in run_layout.folders() or _is_task(path.name)),
             ):
-                delete_unfinished(place)
+                delete_unfinished(directory)
         yield
 
 
@@ -176,7 +176,8 @@ def _is_number(value: Any) -> bool:
 
 
 _OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
-    "temperatures": lambda value: isinstance(value, list) and all(_is_number(one) and one > 0.0 for one in value),
+    "temperatures": lambda value: isinstance(value, list)
+    and all(_is_number(temperature) and temperature > 0.0 for temperature in value),
     "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
     "abstain_below": lambda value: value is None or _is_number(value),
     "set_from": lambda value: value is None or _is_number(value),
@@ -191,14 +192,14 @@ def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / run_layout.DECISION
     try:
-        found: Any = documents.parse_json(files.read_text(path))
+        decision: Any = documents.parse_json(files.read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
-    if not is_decision(found):
+    if not is_decision(decision):
         raise OutputError(f"{path}: damaged; delete it, and calibrate again")
-    return dict(found)
+    return dict(decision)
 
 
 def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
@@ -216,15 +217,15 @@ def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[
 def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
     """Returns one line for each part that the folder's run was not trained with; empty without a record."""
     record = trained(folder)
-    said = f"differs from the one recorded in {RECORD}; restore the file used in training"
+    mismatch = f"differs from the one recorded in {RECORD}; restore the file used in training"
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
-        problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
+        problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {mismatch}")
     now = config.as_dict()
     earlier = {**now, **record.get("bert_config", {}), **{name: now[name] for name in _OF_TRAINING_ONLY}}
     differences = _differences(earlier, now)
     if differences:
-        problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {said}")
+        problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {mismatch}")
     return problems
 
 
@@ -240,8 +241,8 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     try:
         earlier = load_record(folder)
         _refuse_another_run(folder, earlier, record)
-        kept = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
-        record = {**_continued(folder, earlier, record), **kept}
+        replaced = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
+        record = {**_continued(folder, earlier, record), **replaced}
     except OutputError:
         if not overwrite:
             raise
@@ -270,9 +271,9 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
         if earlier is not None and not _differences(earlier[DETERMINING], wanted):
             return
         if time.monotonic() > limit:
-            found = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
+            held = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
             raise OutputError(
-                f"{output_dir}: holds {found}, and the chief has not started this one within {patience_s:.0f} s;"
+                f"{output_dir}: holds {held}, and the chief has not started this one within {patience_s:.0f} s;"
                 " give all machines the same flags and a folder that they share"
             )
         if tries == 2:
@@ -321,12 +322,12 @@ def _continued(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[
     """Returns a record with the earlier TensorFlow versions; logs changes that may affect rounding from here on."""
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return record
-    native_before, native = (_is_native(found.get(MACHINE)) for found in (earlier, record))
+    native_before, native = (_is_native(run_record.get(MACHINE)) for run_record in (earlier, record))
     if native_before != native:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
         text = "%s: started with %s, continues with %s: results differ in the last bits"
         log.info(text, folder, kinds[native_before], kinds[native])
-    (before, past), (now, _) = (_tensorflows(found.get(VERSIONS)) for found in (earlier, record))
+    (before, past), (now, _) = (_tensorflows(run_record.get(VERSIONS)) for run_record in (earlier, record))
     if before and before != now:
         log.info("%s: last opened with TensorFlow %s, now with %s: later steps may round differently", folder, before, now)
         past = [*past, before]
@@ -360,10 +361,10 @@ def _delete_run(folder: Path) -> None:
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
     _delete(folder, run_layout.names(run_layout.of_training()))
-    for place in (folder, *of_other_tasks):
-        _delete(place, results)
-    for place in of_other_tasks:
-        _delete_empty(place)
+    for directory in (folder, *of_other_tasks):
+        _delete(directory, results)
+    for directory in of_other_tasks:
+        _delete_empty(directory)
 
 
 def _delete(folder: Path, names: Iterable[str]) -> None:

@@ -95,7 +95,10 @@ class RunSaver(tf1.train.Saver):
         """
         unchanged = tf1.get_collection(UNCHANGED)
         names = {variable.name for variable in unchanged}
-        weights = [*(one for one in tf1.trainable_variables() if one.name not in names), tf1.train.get_global_step()]
+        weights = [
+            *(variable for variable in tf1.trainable_variables() if variable.name not in names),
+            tf1.train.get_global_step(),
+        ]
         names.update(variable.name for variable in weights)
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)

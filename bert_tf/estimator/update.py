@@ -135,8 +135,8 @@ class Update:
 
         if self._optimization.micro_batches == 1:
             stamps.mark_done(stamps.FORWARD, loss, after=[])
-            (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # the backward pass begins with it
-            loss, *gradients = differentiate(loss * one)
+            (gate,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # the backward pass begins with it
+            loss, *gradients = differentiate(loss * gate)
         else:  # the loss above is never computed, but its graph creates the variables, and the table reads the whole batch
             loss, *gradients = add_up(
                 lambda some, number: differentiate(loss_of(some, number)),
