@@ -11,7 +11,7 @@ from typing import Any
 
 Spec = Mapping[str, Any]
 
-COLOURS = tuple(f"var(--series-{place})" for place in range(8))
+COLOURS = tuple(f"var(--series-{index})" for index in range(8))
 GREY = "var(--grey)"
 DASHES = ([1, 0], [6, 3], [2, 2])  # lengths of stroke and gap
 MOST_LINES = len(COLOURS) * len(DASHES)  # with more, two would look alike
@@ -85,10 +85,10 @@ def stacked_chart(
 ) -> Spec:
     """Stacks layers of MiB from 0, the first at the bottom; `marked` is x, y and label of a point."""
     names = list(layers)
-    last = {value: place for place, value in enumerate(short(x))}  # last point at each place: Vega would add them up
+    last = {value: index for index, value in enumerate(short(x))}  # last point at each place: Vega would add them up
     rows = [
-        {"layer": name, "place": place, "x": list(last), "y": short([values[index] for index in last.values()])}
-        for place, (name, values) in enumerate(layers.items())
+        {"layer": name, "place": order, "x": list(last), "y": short([values[index] for index in last.values()])}
+        for order, (name, values) in enumerate(layers.items())
     ]
     y = {"field": "y", "type": "quantitative", "title": None}
     areas = {

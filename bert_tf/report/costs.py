@@ -28,8 +28,8 @@ def of(run: Run) -> dict[str, Any]:
     return {**known, "steps": count(timing), "is_known": any(known.values()), "spreads": _spreads(timing)}
 
 
-def count(found: Mapping[str, Any]) -> int:
-    steps = found.get(_COUNT)
+def count(timing: Mapping[str, Any]) -> int:
+    steps = timing.get(_COUNT)
     return int(steps) if is_number(steps) else 0
 
 
@@ -46,8 +46,8 @@ def _parts(timing: Mapping[str, Any]) -> list[Part]:
 
 def _wall(timing: Mapping[str, Any]) -> list[Part]:
     """Parts of the wall time, from the start of the process until the page was made."""
-    found = mapping(mapping(timing, WALL), "parts")
-    parts = shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
+    seconds = mapping(mapping(timing, WALL), "parts")
+    parts = shares({name: seconds[key] for key, name in wall_clock.PARTS.items() if is_number(seconds.get(key))})
     large, small = ([part for part in parts if (part["percent"] >= _SMALL) is is_large] for is_large in (True, False))
     if len(small) < 2:
         return parts
@@ -69,6 +69,6 @@ def _spreads(timing: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
     """Rows of mean, median, 90th and 99th percentile in seconds."""
     rows = {"batch_cost": "batch", "reader_cost": "reader", "communication_cost": "communication"}
     parts = ("mean", "p50", "p90", "p99")
-    found = ((name, [mapping(timing, key).get(part) for part in parts]) for name, key in rows.items())
-    numbers = ((name, [value for value in values if is_number(value)]) for name, values in found)
+    listed = ((name, [mapping(timing, key).get(part) for part in parts]) for name, key in rows.items())
+    numbers = ((name, [value for value in values if is_number(value)]) for name, values in listed)
     return [(name, values) for name, values in numbers if len(values) == len(parts) and any(values)]

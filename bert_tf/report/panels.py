@@ -29,17 +29,19 @@ class Panel(NamedTuple):
 
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
     """Panels of the extensions that have written to the folder of a run or of its series; the others are not imported."""
-    return [panel for one in extension.found().values() if _wrote(one, runs) if (panel := extension.load(one.panel)(runs))]
+    return [
+        panel for entry in extension.found().values() if _wrote(entry, runs) if (panel := extension.load(entry.panel)(runs))
+    ]
 
 
-def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
-    if not one.panel:
+def _wrote(entry: Extension, runs: Sequence[Run]) -> bool:
+    if not entry.panel:
         return False
-    names = [name.rstrip("/") for name in (*one.shows, *itertools.chain(*one.files))]
+    names = [name.rstrip("/") for name in (*entry.shows, *itertools.chain(*entry.files))]
     if any(any(run.folder.glob(name)) for run in runs for name in names):
         return True
     folders = {run.series for run in runs if run.series is not None}
-    return any((folder / series.table).is_file() for folder in folders for series in one.series if series.table)
+    return any((folder / series.table).is_file() for folder in folders for series in entry.series if series.table)
 
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
@@ -55,7 +57,7 @@ def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[st
 
 
 def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((run.name, found) for run in runs if (found := of_run(run)))
+    return ((run.name, content) for run in runs if (content := of_run(run)))
 
 
 @functools.cache

@@ -36,9 +36,9 @@ def _bundle() -> str:
     import vl_convert
 
     path = _cache_folder() / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # not in its stubs
-    kept = None if files.unsafe(path) else _read(path)  # the page runs it
-    if kept is not None:
-        return kept
+    cached = None if files.unsafe(path) else _read(path)  # the page runs it
+    if cached is not None:
+        return cached
     packed = vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
     if path.is_absolute():  # a user without a home has no cache
         with contextlib.suppress(BertError):  # bundled again next time

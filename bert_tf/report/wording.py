@@ -52,15 +52,15 @@ def task(name: str) -> str:
     return "own data" if name == CUSTOM else name
 
 
-def time_to_target(found: Mapping[str, Any]) -> str:
-    name = str(found["metric"]).removeprefix("eval_")
-    wanted = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {found['target']:g}"
-    if found["step"] is None:
+def time_to_target(entry: Mapping[str, Any]) -> str:
+    name = str(entry["metric"]).removeprefix("eval_")
+    wanted = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {entry['target']:g}"
+    if entry["step"] is None:
         return f"{wanted}: not reached"
-    reached = f"{wanted}: first reached at step {found['step']}"
-    if found.get("seconds") is None:
+    reached = f"{wanted}: first reached at step {entry['step']}"
+    if entry.get("seconds") is None:
         return reached
-    return f"{reached}, after {duration(found['seconds'])} ({duration(found['training_seconds'])} of it in training steps)"
+    return f"{reached}, after {duration(entry['seconds'])} ({duration(entry['training_seconds'])} of it in training steps)"
 
 
 def flags(text: str) -> str:
