@@ -123,8 +123,8 @@ def _of_training(run: Run) -> Iterator[str]:
         )
     for phase in run.phases[1:]:
         yield from preflight.check_length(f"{phase.prefix}max_seq_length", phase.max_seq_length, run.config)
-    own = run_layout.own_folders(run.output_dir)
-    if any(path.resolve().parent in own for path in run.source.files):
+    own_folders = run_layout.own_folders(run.output_dir)
+    if any(path.resolve().parent in own_folders for path in run.source.files):
         yield f"{run.output_dir}: training starts from files in this folder; name another --output_dir"
 
 
@@ -141,5 +141,5 @@ def _of_average(run: Run) -> Iterator[str]:
     train, folder = run.spec.train, run.weights.folder
     was = run_folder.trained(folder).get("ema")
     if train.ema is not None and train.ema != was:
-        said = "without --ema" if was is None else f"with --ema={was:g}"
-        yield f"--ema={train.ema:g}: {folder} was trained {said}; leave the flag out"
+        earlier = "without --ema" if was is None else f"with --ema={was:g}"
+        yield f"--ema={train.ema:g}: {folder} was trained {earlier}; leave the flag out"

@@ -100,39 +100,39 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], spec: RunSpec) -> dict[str, Any]:
     """Reads splits; --max_train_examples and extensions change those to train on."""
     try:
-        found = {split: task.examples(data.folder, split) for split in splits}
+        examples = {split: task.examples(data.folder, split) for split in splits}
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
     parts, most = spec.parts().values(), spec.data.max_train_examples
     for split in task.splits(data.folder, TRAIN) if spec.actions.do_train else ():
-        if split in found:
+        if split in examples:
             for part in parts:
-                found[split] = part.read(found[split], task.family)
-            found[split] = found[split][:most] if most else found[split]
-    return found
+                examples[split] = part.read(examples[split], task.family)
+            examples[split] = examples[split][:most] if most else examples[split]
+    return examples
 
 
 def find_task(
-    spec: RunSpec, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
+    spec: RunSpec, task_object: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
-    if isinstance(given, PartialTask):
-        return given, given.data
-    if given is None:
+    if isinstance(task_object, PartialTask):
+        return task_object, task_object.data
+    if task_object is None:
         task = get_task(spec.data.task_name or "", spec.of_task, labels)
         return task, find_data(task, spec.data.data_dir, environment=environment)
     folder = spec.data.data_dir
-    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
+    return task_object, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
 
 
-def _weights(spec: RunSpec, source: ModelSource, found: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
+def _weights(spec: RunSpec, source: ModelSource, trained: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
-    said = spec.given | set(chosen) if found else set(_OF_TEXTS)
-    of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in said}
-    given = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
-    if found:
-        return load_metadata(found[0], given, found[1])
-    return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+    explicit = spec.given | set(chosen) if trained else set(_OF_TEXTS)
+    of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in explicit}
+    overrides = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
+    if trained:
+        return load_metadata(trained[0], overrides, trained[1])
+    return load_metadata(source.checkpoint, overrides, source.config.parent if source.from_scratch else None)
 
 
 def _with_layers(weights: Trained, spec: RunSpec, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
@@ -170,15 +170,15 @@ def _opened(examples: Sequence[Example] | Unopened, spec: RunSpec, weights: Trai
 
 
 def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
-    place = data.folder if data.has_folder else "files that are named"
-    log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
+    files = data.folder if data.has_folder else "files that are named"
+    log.info("task %s, data from %s%s", task.name, files, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if recipe.values:
         log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
-    own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
-    dropped = dropped_recipe(spec, recipe) if own and own.get("kind") == PRETRAINING else {}
+    own_record = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
+    dropped = dropped_recipe(spec, recipe) if own_record and own_record.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
     named = "--output_dir" if "output_dir" in spec.given else "default"
@@ -233,8 +233,8 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     if "init_checkpoint" not in spec.given:
         return require_checkpoint(output_dir), output_dir
     named = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
-    own = kept.best_or_newest(output_dir)
-    if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
+    checkpoint = kept.best_or_newest(output_dir)
+    if checkpoint is None or named.resolve().parent in run_layout.own_folders(output_dir):
         if not _has_head(named):
             raise CheckpointError(
                 f"{named}: {PRETRAINED}; train it first (--do_train),"
@@ -243,10 +243,10 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
         return str(named), named.parent
     if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
         raise FlagError(
-            f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
+            f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {checkpoint};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
         )
-    return own, output_dir
+    return checkpoint, output_dir
 
 
 def _has_head(prefix: Path) -> bool:

@@ -34,8 +34,8 @@ def names(program: Program) -> frozenset[str]:
 
 def told(program: Program) -> str:
     """Says in --help what a recipe is."""
-    own = f"Recipe of {program.recipe_of}: {flags(program.recipe)}"
-    return f"{own}. Tasks and the bundled samples have recipes, too; the log names them."
+    sentence = f"Recipe of {program.recipe_of}: {flags(program.recipe)}"
+    return f"{sentence}. Tasks and the bundled samples have recipes, too; the log names them."
 
 
 def flags(values: Mapping[str, float | str]) -> str:
@@ -53,9 +53,9 @@ def recipe_of(
 ) -> Recipe:
     """The recipe of a run, without settings that are given: that of a part, else of the family and the default checkpoint."""
     for name, part in parts.items():
-        own = part.recipe(family, examples)
-        if own is not None:
-            return Recipe(_left_open(settings, own), f"of {name}")
+        proposed = part.recipe(family, examples)
+        if proposed is not None:
+            return Recipe(_left_open(settings, proposed), f"of {name}")
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
     if default_checkpoint:
         recipe.update(settings.program.recipe)

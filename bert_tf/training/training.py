@@ -201,7 +201,9 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     _log_plan(run, schedule, columns.examples, begin, steps)
     check_every = run.spec.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     forward = forward_model(run)
-    adapted = next((found for part in run.parts.values() if (found := part.adaptation(run, restore)) is not None), WHOLE)
+    adapted = next(
+        (adaptation for part in run.parts.values() if (adaptation := part.adaptation(run, restore)) is not None), WHOLE
+    )
     model = dataclasses.replace(
         forward,
         execution=dataclasses.replace(forward.execution, adaptation=adapted),
