@@ -194,7 +194,7 @@ class BertConfig:
         ours = {theirs: name for name, theirs in row.keys.items()}
         fields = {field.name for field in dataclasses.fields(cls)}
         if source == "huggingface":  # a key of BERT's that the type has under another name says nothing, but sizes
-            unread = {key for key, own in row.keys.items() if own != key and (own in values or key not in _REQUIRED)}
+            unread = {key for key, theirs in row.keys.items() if theirs != key and (theirs in values or key not in _REQUIRED)}
             values = {key: value for key, value in values.items() if key not in unread}
         chosen = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
         chosen = {**row.fixed, **row.defaults, **chosen}
@@ -220,13 +220,13 @@ class BertConfig:
             raise ConfigError(f"{path}: expected a JSON object")
         is_huggingface = Path(path).name == _HUGGINGFACE_NAME
         try:
-            found = cls.from_dict(values, source="huggingface" if is_huggingface else None)
+            config = cls.from_dict(values, source="huggingface" if is_huggingface else None)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
         if is_huggingface and "model_type" not in values:
-            act = f"hidden_act {values.get('hidden_act', 'gelu')!r} as {found.hidden_act}"
+            act = f"hidden_act {values.get('hidden_act', 'gelu')!r} as {config.hidden_act}"
             _LOG.warning("%s: no model_type: taken as bert, and %s", path, act)
-        return found
+        return config
 
     def to_json(self) -> str:
         """Returns text that `from_json_file` reads back unchanged."""
