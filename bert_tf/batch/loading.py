@@ -94,10 +94,10 @@ def _described(
 
 def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
     folder = Path(prefix).parent
-    found = run_folder.load_decision(folder)
-    if found is None or found.get("checkpoint_sha256") != digest(prefix):
+    content = run_folder.load_decision(folder)
+    if content is None or content.get("checkpoint_sha256") != digest(prefix):
         return {}
-    decision = Decision.of({DECISION: found})
+    decision = Decision.of({DECISION: content})
     if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
         path = folder / run_layout.DECISION
         raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
@@ -117,8 +117,8 @@ def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     return library.read(path)
 
 
-def _file(given: str | None, beside: Path, flag: str) -> Path:
-    path = Path(given) if given else beside
+def _file(named: str | None, beside: Path, flag: str) -> Path:
+    path = Path(named) if named else beside
     why = files.missing(path)
     if why:
         raise CheckpointError(f"{path}: {why}; name it with {flag}")

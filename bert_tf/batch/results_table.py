@@ -28,7 +28,7 @@ class ResultsTable:
         """`order` sorts this job's rows, after those of earlier jobs; OutputError if unwritable or damaged."""
         self._folder = atomic.make_folder(folder)
         self._rows = self._stored()
-        self._place = {key: place for place, key in enumerate(order)}
+        self._place = {key: index for index, key in enumerate(order)}
 
     @property
     def rows(self) -> list[Row]:

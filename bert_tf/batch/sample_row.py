@@ -30,8 +30,8 @@ def of(model: Trained) -> dict[str, Any] | None:
         return None
     with contextlib.suppress(BertError, OSError):
         examples = list(itertools.islice(_examples(model), _READ))
-        shown = [one for one in examples if _FEW <= _size(one) <= _MANY] or sorted(examples, key=_size)
-        return next((_ROWS.get(str(kind), _texts)(one) for one in shown), None)
+        shown = [example for example in examples if _FEW <= _size(example) <= _MANY] or sorted(examples, key=_size)
+        return next((_ROWS.get(str(kind), _texts)(example) for example in shown), None)
     return None
 
 

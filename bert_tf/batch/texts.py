@@ -52,8 +52,8 @@ class TextInputs:
             table = tables.open_table(source, form=tables.LINES, header=(_TEXT,))
             return table.read([_TEXT], _of_line, report)
         settings = CustomSettings(**{**self.columns.given(), "problem": REGRESSION, "test_file": str(source)})
-        found = CustomTask(settings).stream(source, TEST, report)
-        return found if self.columns.id_column else map(_by_line, found)
+        examples = CustomTask(settings).stream(source, TEST, report)
+        return examples if self.columns.id_column else map(_by_line, examples)
 
     def _has_lines(self, source: str) -> bool:
         columns = self.columns.given()

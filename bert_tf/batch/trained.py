@@ -59,8 +59,8 @@ class Trained:
 
     def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
         """Warns if the decision rule was fitted on half of the examples that are evaluated."""
-        found = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
-        fitted_on = (found.get("fitted_on") or {}).get("data_sha256")
+        decision = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
+        fitted_on = (decision.get("fitted_on") or {}).get("data_sha256")
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
 
@@ -169,10 +169,10 @@ class Trained:
         self._refuse_head(family)
 
     def _refuse_head(self, family: Family) -> None:
-        own, others = (_head_of(head).variables(self.config) for head in (self.head, family.head))
-        missing = [name for name in others if name not in own]
+        variables, others = (_head_of(head).variables(self.config) for head in (self.head, family.head))
+        missing = [name for name in others if name not in variables]
         if missing:
-            raise CheckpointError(_of_another_task(self.prefix, missing[0], own))
+            raise CheckpointError(_of_another_task(self.prefix, missing[0], variables))
         if self.head.num_labels != family.head.num_labels:
             labels = self.head.num_labels, family.head.num_labels
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
