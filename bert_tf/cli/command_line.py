@@ -43,10 +43,10 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     positional = words_of(command)
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
     present = frozenset(name for name in parsed if parsed[name].present)
-    given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
+    flag_values = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
     verbosity = parsed[VERBOSITY.name].value if command.log is True else 0
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
-    values = {**given, **_bound(argv[0], words, positional)}
+    values = {**flag_values, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
     return Call(made, by_name(parsed, command.own), verbosity, beam, present, values)
 
@@ -85,15 +85,15 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
 
 
 def _run(argv: Sequence[str], command: Command | Actions) -> int:
-    one, call = parse(argv, command)
-    if callable(one.log):
-        setup_logging(*one.log(call.settings))
-    elif one.log:
+    parsed, call = parse(argv, command)
+    if callable(parsed.log):
+        setup_logging(*parsed.log(call.settings))
+    elif parsed.log:
         setup_logging(call.verbosity)
-    if one.reports_to is not None:
-        reports_go_to(one.reports_to(call.settings))
-    _refuse_missing(settings_of_command(one), call.values)
-    return one.run(call) or 0
+    if parsed.reports_to is not None:
+        reports_go_to(parsed.reports_to(call.settings))
+    _refuse_missing(settings_of_command(parsed), call.values)
+    return parsed.run(call) or 0
 
 
 def begin_worker(verbosity: int) -> Mapping[str, str]:

@@ -38,7 +38,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     argv = ["--help" if asks_for_all([word]) else word for word in argv]
     values = _define(rows)
     try:
-        rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
+        rest = values([_EARLIER.sub(lambda match: match[1] + _RENAMED[match[2]], word) for word in argv])[1:]
     except flags.UnrecognizedFlagError as error:
         near = nearest(error.flagname, [row.name for row in rows if row.help])
         tip = f"; did you mean --{near}?" if near else ""
