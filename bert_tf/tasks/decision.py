@@ -46,9 +46,9 @@ class Decision:
 
     def facts(self) -> dict[str, Any]:
         """Returns the fields with a value, for exports; temperatures are left out, since logits are divided already."""
-        found = {name: value for name, value in dataclasses.asdict(self).items() if value not in (None, ())}
-        found.pop("temperatures", None)
-        return found
+        facts = {name: value for name, value in dataclasses.asdict(self).items() if value not in (None, ())}
+        facts.pop("temperatures", None)
+        return facts
 
 
 PUBLISHED = Decision()

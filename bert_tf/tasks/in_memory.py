@@ -107,8 +107,8 @@ def _labels_of(examples: Sequence[SentenceExample], kind: str) -> tuple[str, ...
     counts = collections.Counter(name for names in of_rows for name in names)
     labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
-        found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
-        raise DataError(f"{found}; at least two labels are required: give labels=(...) or other rows", TRAIN)
+        what = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
+        raise DataError(f"{what}; at least two labels are required: give labels=(...) or other rows", TRAIN)
     warn_of_labels(counts, TRAIN)
     return labels
 

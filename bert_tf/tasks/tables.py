@@ -112,9 +112,9 @@ class BadRows:
 def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool) -> list[T]:
     """Returns the usable rows of a source; raises `BadRowsError` for others unless `skip`."""
     bad = BadRows(source, skip=skip)
-    found = list(stream(bad))
+    rows = list(stream(bad))
     bad.settle()
-    return found
+    return rows
 
 
 class _Row(NamedTuple):
@@ -151,9 +151,9 @@ class Table:
             return ""
         return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
 
-    def problem(self, said: str, line: int) -> DataError:
+    def problem(self, message: str, line: int) -> DataError:
         """Returns an error about a row."""
-        return DataError(f"row {line}: {said}", self.path) if self._form in _BY_ROW else DataError(said, self.path, line)
+        return DataError(f"row {line}: {message}", self.path) if self._form in _BY_ROW else DataError(message, self.path, line)
 
     def has(self, column: str) -> bool:
         return self._place(column) is not None
@@ -180,17 +180,17 @@ class Table:
             else:
                 if self._kept is not None:
                     cells = row.cells
-                    kept = map(cells.get, self.names) if isinstance(cells, dict) else cells
-                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in kept)
+                    values = map(cells.get, self.names) if isinstance(cells, dict) else cells
+                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
                 yield made
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
         """Returns the positions of columns, or their names if rows are objects."""
-        places = [self._place(column) for column in columns]
-        missing = [column for column, place in zip(columns, places) if place is None]
+        positions = [self._place(column) for column in columns]
+        missing = [column for column, position in zip(columns, positions) if position is None]
         if missing:
             raise self.problem(f"no column {', '.join(map(repr, missing))}; {self.there}", self._first_line)
-        return places
+        return positions
 
     def _place(self, column: str) -> int | str | None:
         times = self.names.count(column)
@@ -214,7 +214,7 @@ class Table:
             if self._form == _NAMED_TSV and any(cell.startswith('"') and cell.count('"') % 2 for cell in cells):
                 hint = f"; {_IN_QUOTES}"
             raise RowError(f"{len(cells)} cells, expected {self.width}{hint}")
-        return [cells[place] for place in where]
+        return [cells[position] for position in where]
 
 
 def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
@@ -240,10 +240,10 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
         names = tuple(map(str, first.cells)) if header else ()
     if is_row and not text_lines.is_slice(source):
         rows = itertools.chain([first], rows)
-    width, kept = len(names or first.cells), source if isinstance(source, text_lines.Kept) else None
-    if kept is not None:
-        kept.columns = names or tuple(f"column_{number}" for number in range(1, width + 1))
-    return Table(path, names, width, form, first.line, keyed, rows, kept)
+    width, recorder = len(names or first.cells), source if isinstance(source, text_lines.Kept) else None
+    if recorder is not None:
+        recorder.columns = names or tuple(f"column_{number}" for number in range(1, width + 1))
+    return Table(path, names, width, form, first.line, keyed, rows, recorder)
 
 
 def _named_form(path: str) -> str:

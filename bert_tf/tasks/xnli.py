@@ -122,7 +122,7 @@ def _languages(path: Path) -> list[str]:
 
 def _translated(folder: Path) -> list[str]:
     before, after = _TRAIN_NAME
-    found = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
-    if not found:
+    languages = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
+    if not languages:
         raise DataError(f"no {before}LANGUAGE{after} in this folder", folder)
-    return found
+    return languages

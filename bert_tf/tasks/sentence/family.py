@@ -75,9 +75,9 @@ class SentenceFamily(Family):
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
         separator = {name: record[name] for name in ("label_separator",) if name in record}
-        given = {**separator, **dataclasses.asdict(RowColumns.of(record))}
+        fields = {**separator, **dataclasses.asdict(RowColumns.of(record))}
         return cls(
-            labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **given
+            labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **fields
         )
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
@@ -153,9 +153,9 @@ class SentenceFamily(Family):
         cells = functools.partial(texts.cells, self.head, self.labels, self.decision)
         return TextLayout(columns, cells, form, self.label_separator)
 
-    def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
+    def _refuse_other_texts(self, example: SentenceExample, source: str) -> None:
         if self.texts not in (None, len(example.texts)):
-            raise DataError(_OTHER_TEXTS[len(example.texts)], place)
+            raise DataError(_OTHER_TEXTS[len(example.texts)], source)
 
     def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
         return encode([example.label for example in examples], self.head, self.labels)

@@ -115,8 +115,8 @@ def _plain(value: Any) -> Any:
 
 def id_of(row: Any, name: str) -> str:
     """Returns the id of a mapping; the name if it has none, or a missing value of a data frame."""
-    given = row.get(_ID) if isinstance(row, Mapping) else None
-    return name if is_missing(given) else cells.name(given, _ID)
+    value = row.get(_ID) if isinstance(row, Mapping) else None
+    return name if is_missing(value) else cells.name(value, _ID)
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
@@ -132,11 +132,11 @@ def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
 
 def _named_by_index(frame: Any) -> list[dict[str, Any]]:
     """Returns the rows of a pandas data frame; an index other than 0, 1, ... becomes `id` unless there is one."""
-    found: list[dict[str, Any]] = frame.to_dict("records")
+    rows: list[dict[str, Any]] = frame.to_dict("records")
     index = list(frame.index) if hasattr(frame, "iloc") else []
-    if index in ([], list(range(len(found)))) or any(_ID in row for row in found):
-        return found
-    return [{**row, _ID: str(label)} for row, label in zip(found, index)]
+    if index in ([], list(range(len(rows)))) or any(_ID in row for row in rows):
+        return rows
+    return [{**row, _ID: str(label)} for row, label in zip(rows, index)]
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
@@ -154,8 +154,8 @@ def _example(row: Any, name: str, kind: str | None, columns: RowColumns) -> Sent
             raise RowError("a text is empty" if isinstance(text, str) else f"a text is {text!r:.50}")
         if kind is not None:
             cells.text(text, "text")
-    found = None if kind is None else _label(label, kind)
-    return SentenceExample(id_of({_ID: guid}, name), texts[0], texts[1] if len(texts) > 1 else None, found)
+    parsed_label = None if kind is None else _label(label, kind)
+    return SentenceExample(id_of({_ID: guid}, name), texts[0], texts[1] if len(texts) > 1 else None, parsed_label)
 
 
 def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:

@@ -79,7 +79,7 @@ class CustomTask(FileTask):
         if not numbered:
             raise DataError("no examples below the header line", path)
         first_lines: dict[str, int] = {}
-        repeated = [(line, one.guid) for line, one in numbered if first_lines.setdefault(one.guid, line) != line]
+        repeated = [(line, example.guid) for line, example in numbered if first_lines.setdefault(example.guid, line) != line]
         if repeated:
             line, guid = repeated[0]
             _LOG.warning(
@@ -104,7 +104,7 @@ class CustomTask(FileTask):
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
-            found = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
+            joined_texts = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
             if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
                 _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
@@ -117,7 +117,7 @@ class CustomTask(FileTask):
                     hint = f"; {self._label_column.remedy(known)}"
                 raise tables.RowError(f"{error}{hint}") from error
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
-            return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
+            return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
 
         return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
 
@@ -126,9 +126,9 @@ class CustomTask(FileTask):
 
     @property
     def _has_header(self) -> bool:
-        given = self._settings.has_header
+        setting = self._settings.has_header
         by_number = all(part.strip().isdecimal() for part in (self._settings.text_a or "").split(","))
-        return not by_number if given is None else given
+        return not by_number if setting is None else setting
 
     @property
     def _may_have_header(self) -> bool:
@@ -173,10 +173,10 @@ class LabelColumn:
         """Returns the label of a cell; raises `RowError` if it is empty, of another kind or unknown."""
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
-        found = self._names(cell)
-        mistaken.refuse_doubtful((name for name in found if name not in known), _LIST_THEM)
-        names = tuple(cells.known_label(name, known) for name in found)
-        return names if self.kind == MULTI_LABEL else names[0]
+        names = self._names(cell)
+        mistaken.refuse_doubtful((name for name in names if name not in known), _LIST_THEM)
+        labels = tuple(cells.known_label(name, known) for name in names)
+        return labels if self.kind == MULTI_LABEL else labels[0]
 
     def require(self, table: tables.Table) -> None:
         table.require(self.column, "name that of the label with --label_column")
@@ -249,7 +249,7 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     if rare:
         named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
         _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, named)
-    near = [f"{one!r} ({counts[one]}) and {other!r} ({counts[other]})" for one, other in _near(counts)]
+    near = [f"{label!r} ({counts[label]}) and {other!r} ({counts[other]})" for label, other in _near(counts)]
     if near:
         named = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
         _LOG.warning("%s: labels one letter apart, which may be one: %s", source, named)
