@@ -83,7 +83,7 @@ def _snapshot(named: HubName, patterns: tuple[str, ...]) -> Path:
         with _quiet():
             return Path(package.snapshot_download(named.name, revision=named.revision, allow_patterns=list(patterns)))
     except Exception as error:  # of the package, of its clients of HTTP, of the operating system
-        names = (one.__name__ for one in type(error).__mro__)
+        names = (base.__name__ for base in type(error).__mro__)
         why = next((_REASONS[name] for name in names if name in _REASONS), "")
         why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(

@@ -73,8 +73,8 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
         log.warning("%s: has no pooler: it is newly initialized", path)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
-    own = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
-    if own is not None and not np.array_equal(own, weights[_WORDS]):
+    words_of_head = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
+    if words_of_head is not None and not np.array_equal(words_of_head, weights[_WORDS]):
         log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
         weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
@@ -243,8 +243,8 @@ def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
 
 def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the cached TensorFlow checkpoint of a model of the hub, with a file that names its revision."""
-    found = hub.fetch(named)
-    return converted(found.folder, checkpoints_dir, of_hub=found)
+    snapshot = hub.fetch(named)
+    return converted(snapshot.folder, checkpoints_dir, of_hub=snapshot)
 
 
 def converted(

@@ -38,8 +38,8 @@ def pairs_of(published: str, huggingface: str, *, biases: bool = True) -> list[N
     """Returns the names of both variables of a dense layer or a LayerNorm; without `biases` of the first."""
     endings = _LAYER_NORM if published.endswith("LayerNorm") else _DENSE
     return [
-        NamePair(f"{published}/{own}", f"{huggingface}.{other}", own == "kernel")
-        for own, other in endings[: 2 if biases else 1]
+        NamePair(f"{published}/{ending}", f"{huggingface}.{other}", ending == "kernel")
+        for ending, other in endings[: 2 if biases else 1]
     ]
 
 
@@ -164,9 +164,9 @@ _GROUPS = (
 def group_of(name: str) -> str:
     """Returns the part of the model that an entry belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
     for group, pattern in _GROUPS:
-        found = pattern.search(name)
-        if found:
-            return group.format(*found.groups())
+        match = pattern.search(name)
+        if match:
+            return group.format(*match.groups())
     return OTHER
 
 
@@ -186,8 +186,8 @@ def is_training_only(name: str) -> bool:
 
 def task_head(names: Iterable[str]) -> list[str]:
     """Returns the names that belong to a task head, not to that of pre-training."""
-    found = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
-    return sorted(name for name in found if not is_training_only(name))
+    heads = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
+    return sorted(name for name in heads if not is_training_only(name))
 
 
 def is_expected_extra(name: str) -> bool:

@@ -73,10 +73,10 @@ def tensors(data: bytes) -> dict[str, StoredTensor]:
     value = _Machine().run(data)
     if not isinstance(value, _Dict):
         raise RefusedError("it holds no dict of tensors")
-    found = {name: tensor for name, tensor in value.items() if isinstance(tensor, StoredTensor)}
-    if not found:
+    stored = {name: tensor for name, tensor in value.items() if isinstance(tensor, StoredTensor)}
+    if not stored:
         raise RefusedError(f"it holds no tensors, but {', '.join(map(repr, list(value)[:3])) or 'nothing':.80}")
-    return found
+    return stored
 
 
 class _Machine:
