@@ -59,9 +59,9 @@ class LibraryVocabulary(Vocabulary):
         self.cls_id, self.sep_id, self.separators = template
         if max(self.cls_id, self.sep_id) >= len(self.tokens):
             raise VocabularyError(f"puts a token {max(template)} around texts, but there are {len(self.tokens)} pieces", path)
-        own = getattr(self.library.model, "unk_token", None)  # of all but Unigram
+        unknown = getattr(self.library.model, "unk_token", None)  # of all but Unigram
         pad, unk, mask = (
-            roles.token_of(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND
+            roles.token_of(role, self._ids, named_tokens, own=unknown if role == roles.UNK else None) for role in _FOUND
         )
         if not pad:
             raise VocabularyError(
@@ -72,7 +72,7 @@ class LibraryVocabulary(Vocabulary):
         self._named = {
             role: token
             for role, token in zip(_FOUND, (pad, unk, mask))
-            if token != roles.token_of(role, self._ids, {}, own=own if role == roles.UNK else None)
+            if token != roles.token_of(role, self._ids, {}, own=unknown if role == roles.UNK else None)
         }
         self.folder: Path | None = None
         beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []
@@ -109,17 +109,17 @@ class LibraryTokenizer:
         return ids
 
     def of_words(self, words: Sequence[str]) -> list[list[int]]:
-        found = self._encoded(self._of_words, list(map(_valid, words)), is_pretokenized=True)
+        encoding = self._encoded(self._of_words, list(map(_valid, words)), is_pretokenized=True)
         ids: list[list[int]] = [[] for _ in words]
-        for number, word in zip(found.ids, found.word_ids):
+        for number, word in zip(encoding.ids, encoding.word_ids):
             ids[word].append(number)
         return ids
 
     def pieces(self, text: str) -> Pieces:
         """A blank before a piece is not in its range, whether or not it is in the piece."""
-        found = self._encoded(self._library, _valid(text))
-        ranges = np.array([_trimmed(text, *offsets) for offsets in found.offsets], np.int32).reshape(-1, 2)
-        return Pieces(np.array(found.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
+        encoding = self._encoded(self._library, _valid(text))
+        ranges = np.array([_trimmed(text, *offsets) for offsets in encoding.offsets], np.int32).reshape(-1, 2)
+        return Pieces(np.array(encoding.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
 
     def begins(self, text: str, pieces: Pieces) -> list[bool]:
         return [_divided(text, end, start) for end, start in zip([0, *pieces.ends[:-1].tolist()], pieces.starts.tolist())]
@@ -156,17 +156,19 @@ def file_in(folder: Path, usual: str) -> Path | None:
 
 def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
     """Returns the file with the tokens that only other files add; None if there are none, as usual."""
-    entries = [one for one in text_rules.added_beside(path.parent) if one["content"] not in vocabulary]
-    for number, one in enumerate(entries, start=len(vocabulary)):
-        if one["id"] != number:
-            said = f"the added token {one['content']!r:.80} has the id {one['id']}, but the tokenizer ends at {number - 1}"
-            raise VocabularyError(f"{said}; take the files from one folder", path)
+    entries = [entry for entry in text_rules.added_beside(path.parent) if entry["content"] not in vocabulary]
+    for number, entry in enumerate(entries, start=len(vocabulary)):
+        if entry["id"] != number:
+            mismatch = (
+                f"the added token {entry['content']!r:.80} has the id {entry['id']}, but the tokenizer ends at {number - 1}"
+            )
+            raise VocabularyError(f"{mismatch}; take the files from one folder", path)
     if not entries:
         return None
     from tokenizers import AddedToken
 
     made = _library(vocabulary.to_text(), path)
-    made.add_tokens([AddedToken(**{name: value for name, value in one.items() if name != "id"}) for one in entries])
+    made.add_tokens([AddedToken(**{name: value for name, value in entry.items() if name != "id"}) for entry in entries])
     text: str = made.to_str()
     return text
 

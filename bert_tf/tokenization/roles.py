@@ -64,9 +64,9 @@ def template(library: Any, path: object) -> Template:
         between = [sep] * separators
         if counts == (2, 2 + separators) and (single, pair) == ([cls, "A", sep], [cls, "A", *between, "B", sep]):
             return Template(int(cls), int(sep), separators)
-    said = "%d special tokens around a text and %d around a pair" % counts
+    counted = "%d special tokens around a text and %d around a pair" % counts
     known = "CLS A SEP, and CLS A SEP B SEP or CLS A SEP SEP B SEP"
-    raise VocabularyError(f"puts {said}; only {known} are known, as encoders have them", path)
+    raise VocabularyError(f"puts {counted}; only {known} are known, as encoders have them", path)
 
 
 def _shape(row: Any) -> list[Any]:
