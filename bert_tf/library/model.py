@@ -110,9 +110,9 @@ class Model(Predictor):
         except ImportError as error:
             raise FlagError(f"as_frame=True needs pandas: pip install pandas ({error})") from error
         lines = self.family.layout(JSONL).rows(examples, self.predictions(examples)) if examples else ""
-        found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
-        index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(found) else None
-        return pandas.DataFrame(found, index=index, columns=None if found else ["id", "label"])
+        objects = [documents.json_value(line) for line in lines.split("\n")[:-1]]
+        index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(objects) else None
+        return pandas.DataFrame(objects, index=index, columns=None if objects else ["id", "label"])
 
     def answer(self, examples: Sequence[Any]) -> Sequence[Any]:
         """Predicts rows that `reader` has read, see `predict`.
@@ -139,8 +139,8 @@ class Model(Predictor):
           texts: N texts, each with at least one [MASK].
           **options: `top`.
         """
-        found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
-        return found
+        words: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
+        return words
 
     def explain(
         self,
@@ -170,10 +170,10 @@ class Model(Predictor):
           ClosedError: the model was closed.
         """
         explainer = self.session("explain", "Model.explain")
-        given = {"method": method, "label": label, "word": word, "steps": steps}
-        options = {name: value for name, value in given.items() if value is not None}
-        found: list[Any] = explainer.explain(self.reader.examples(rows), **options)
-        return found
+        asked = {"method": method, "label": label, "word": word, "steps": steps}
+        options = {name: value for name, value in asked.items() if value is not None}
+        explanations: list[Any] = explainer.explain(self.reader.examples(rows), **options)
+        return explanations
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
