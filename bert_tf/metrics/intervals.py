@@ -45,18 +45,18 @@ def confidence_intervals(
     A metric has none if resamples do not vary, as when all predictions are right or only one class is predicted, or if
     there is only one example. With 2000 resamples the ends vary by some hundredths of the width.
     """
-    found = {}
+    intervals = {}
     for name in names:
         right = _right(name, labels, predictions)
         if right is not None:
-            found[name] = _of_share(right, level)
+            intervals[name] = _of_share(right, level)
         elif name == "f1":
-            found[name] = _of_f1(labels == 1, predictions == 1, level)
+            intervals[name] = _of_f1(labels == 1, predictions == 1, level)
         elif len(labels) > 1:
             group_of = _grouped(len(labels), seed)
             statistic = _STATISTICS.get(name, _of_rows(METRICS[name]))(labels, predictions, group_of)
-            found[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
-    return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
+            intervals[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
+    return {name: ends for name, ends in intervals.items() if np.isfinite(ends).all()}
 
 
 def of_sums(
@@ -88,8 +88,8 @@ def metrics_of_sums(sums: Sums) -> dict[str, float]:
 
 def of_all_sums(sums: Sums, group_of: Array | None = None) -> dict[str, tuple[float, float]]:
     """Returns the intervals of metrics whose resamples vary, see `of_sums`."""
-    found = {name: of_sums(metric, of, group_of) for name, (metric, of) in sums.items()}
-    return {name: ends for name, ends in found.items() if ends is not None}
+    intervals = {name: of_sums(metric, of, group_of) for name, (metric, of) in sums.items()}
+    return {name: ends for name, ends in intervals.items() if ends is not None}
 
 
 def of_mean(values: Floats, group_of: Array | None = None) -> tuple[float, float] | None:
