@@ -39,17 +39,17 @@ class Compiler(NamedTuple):
     version: str  # first line of its version output
 
     def compiling(self, library: Path) -> list[str]:
-        own, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
-        return [*own, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
+        command, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
+        return [*command, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
 
 
 def find(environment: Mapping[str, str]) -> Compiler | None:
     """$CXX, or else g++; None if neither works. PATH is taken from `environment`."""
     for command in (_named(environment.get("CXX", "")), [_GCC]):
-        found = shutil.which(command[0], path=environment.get("PATH")) if command else None
-        version = found and _version([found, *command[1:]])
-        if found and version:
-            return Compiler((found, *command[1:]), version)
+        path = shutil.which(command[0], path=environment.get("PATH")) if command else None
+        version = path and _version([path, *command[1:]])
+        if path and version:
+            return Compiler((path, *command[1:]), version)
     return None
 
 
@@ -112,5 +112,5 @@ def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
 
 def _abi() -> list[str]:
     """TensorFlow's compiler flags, except those that contain its folder."""
-    given = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())
-    return [flag for flag in given if not flag.startswith(("-I", "-L"))]
+    every_flag = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())
+    return [flag for flag in every_flag if not flag.startswith(("-I", "-L"))]

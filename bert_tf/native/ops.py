@@ -109,11 +109,11 @@ def attention(
     query attends to keys at most half a window away.
     """
     names = ("query", "key", "value")
-    given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
+    inputs = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
     mask = tf.zeros([0, 0, 0, 0], tf.uint8) if mask is None else mask
     query_starts, key_starts = starts
-    found = _library().bert_tf_attention(
-        **given,
+    outputs = _library().bert_tf_attention(
+        **inputs,
         hidden=hidden,
         query_starts=query_starts,
         key_starts=key_starts,
@@ -122,7 +122,7 @@ def attention(
         scale=scale,
         window=window,
     )
-    return found.context
+    return outputs.context
 
 
 def adamw(**inputs: Any) -> tf.Operation:
@@ -205,7 +205,7 @@ def _register_gradients(library: Any) -> None:
     @tf.RegisterGradient("BertTfAttention")
     def _attention(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
         names = ("query", "key", "value", "of_query", "of_key", "of_value", "hidden", "query_starts", "key_starts", "kept")
-        found = library.bert_tf_attention_grad(
+        gradients = library.bert_tf_attention_grad(
             **dict(zip(names, op.inputs)),
             upstream=upstream,
             normalizers=op.outputs[1],
@@ -213,7 +213,7 @@ def _register_gradients(library: Any) -> None:
             scale=op.get_attr("scale"),
             window=op.get_attr("window"),
         )
-        return (*found, None, None, None, None)
+        return (*gradients, None, None, None, None)
 
 
 def covers(dtype: tf.DType) -> bool:
