@@ -182,9 +182,9 @@ def _scope(number: int, config: BertConfig) -> Iterator[None]:
         with tf1.variable_scope(f"layer_{number}"):
             yield
         return
-    own = config.weights_of_layer(number)
-    shares = number > 0 and own == config.weights_of_layer(number - 1)
-    of_weights = tf1.variable_scope(f"layer_{own}", reuse=shares or None, auxiliary_name_scope=False)
+    weights = config.weights_of_layer(number)
+    shares = number > 0 and weights == config.weights_of_layer(number - 1)
+    of_weights = tf1.variable_scope(f"layer_{weights}", reuse=shares or None, auxiliary_name_scope=False)
     with tf1.name_scope(f"layer_{number}"), of_weights:
         yield
 
