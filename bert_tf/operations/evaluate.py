@@ -183,8 +183,8 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     with run_folder.writing_where_a_run_is([settings.output_dir]):
         evaluator = evaluator_of(values_of(settings))
         named = checkpoints.named([evaluator.checkpoint(name, settings.model) for name in settings.checkpoints])
-        found = (datasets_of(entry, named, settings.rules.given(), evaluator) for entry in settings.tasks)
-        datasets = list(itertools.chain.from_iterable(found))
+        by_entry = (datasets_of(entry, named, settings.rules.given(), evaluator) for entry in settings.tasks)
+        datasets = list(itertools.chain.from_iterable(by_entry))
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
@@ -225,9 +225,9 @@ class Evaluator:
 
 def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
     """The evaluator of the extension of which a flag is given, by settings by name."""
-    for one in extension.found().values():
-        if any(values.get(row.name, row.default) != row.default for row in settings_of(one.evaluating)):
-            made: Evaluator = extension.load(one.evaluator)()
+    for entry in extension.found().values():
+        if any(values.get(row.name, row.default) != row.default for row in settings_of(entry.evaluating)):
+            made: Evaluator = extension.load(entry.evaluator)()
             return made
     return Evaluator()
 

@@ -68,17 +68,17 @@ def fine_tune(
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    own = None if task is None or isinstance(task, str) else _checked(task)
-    given = {**settings, "output_dir": output_dir}
-    if own is not None and not _ACTIONS & given.keys():
-        needs_dev = all(driver.needs_dev for name, driver in DRIVERS.items() if given.get(name) is not None)
-        given.update(do_train=True, do_eval=not needs_dev or _has_dev(own))
+    task_object = None if task is None or isinstance(task, str) else _checked(task)
+    values = {**settings, "output_dir": output_dir}
+    if task_object is not None and not _ACTIONS & values.keys():
+        needs_dev = all(driver.needs_dev for name, driver in DRIVERS.items() if values.get(name) is not None)
+        values.update(do_train=True, do_eval=not needs_dev or _has_dev(task_object))
     if isinstance(task, str):
-        given["task_name"] = task
-    config = configured(own, **given)
+        values["task_name"] = task
+    config = configured(task_object, **values)
     for name, driver in config.drivers.items():
-        return _several_runs(config, name, driver, own)
-    done = train(config, own)
+        return _several_runs(config, name, driver, task_object)
+    done = train(config, task_object)
     from bert_tf.library.loading import load
 
     return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)
@@ -187,14 +187,14 @@ def rewrite(argv: Sequence[str]) -> list[str]:
     The published README writes --do_lower; other abbreviations are rejected, since they may be mistakes.
     """
     words = [_ABBREVIATED.sub(r"\1do_lower_case", word) for word in argv]
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if name != "train_batch_size" or not word.startswith("-"):
             continue
         if equals and value == "auto":
-            words[place] = "--fit_memory"
-        elif not equals and words[place + 1 : place + 2] == ["auto"]:
-            words[place : place + 2] = ["--fit_memory"]
+            words[index] = "--fit_memory"
+        elif not equals and words[index + 1 : index + 2] == ["auto"]:
+            words[index : index + 2] = ["--fit_memory"]
     return words
 
 

@@ -116,7 +116,7 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
         return shards
 
     of_models = _of_models(settings)
-    pairs = [pair for one in of_models for pair in one.files]
+    pairs = [pair for of_model in of_models for pair in of_model.files]
     for pair in pairs:
         output_form(pair.output, pair.output_format)  # rejects unsupported names
     refuse_clashes(pairs)
@@ -152,17 +152,17 @@ def _run_together(of_models: Sequence[PredictSettings]) -> list[FilePair]:
     from bert_tf.batch.session import Predictor
     from bert_tf.training import batch_machine
 
-    shares = next((one.shares for one in extension.found().values() if one.shares), "")
+    shares = next((entry.shares for entry in extension.found().values() if entry.shares), "")
     if not shares:
         raise FlagError("--checkpoint: several models need the extension together, which is missing (docs/extensions.md)")
     first, every = of_models[0], [(settings, *opened(settings)) for settings in of_models]
-    models = [found[0] for _, found, _ in every]
+    models = [members[0] for _, members, _ in every]
     prefixes = [model.prefix for model in models]
     inference = batch_machine.inference(first.machine, first.predict_batch_size, environment=os.environ, checkpoints=prefixes)
     pairs: list[FilePair] = []
     with extension.load(shares)(models, inference) as together:
-        for (settings, found, reads), model in zip(every, models):
-            determining = _determining(settings, inference, found, reads)
+        for (settings, members, reads), model in zip(every, models):
+            determining = _determining(settings, inference, members, reads)
             predictor = Predictor(model, reads.family, together)
             predictor.load_weights()
             predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=determining)
@@ -248,11 +248,11 @@ def _determining(
 
 def _rewritten(argv: Sequence[str]) -> list[str]:
     """Reads predict FOLDER as --checkpoint=FOLDER; without files it takes JSON Lines from a pipe, and writes them to one."""
-    found = checkpoint_first(argv)
-    names = {word.partition("=")[0] for word in found}
-    if found == list(argv) or names & _ENDS or sys.stdin.isatty():
-        return found
-    return [*found, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
+    words = checkpoint_first(argv)
+    names = {word.partition("=")[0] for word in words}
+    if words == list(argv) or names & _ENDS or sys.stdin.isatty():
+        return words
+    return [*words, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
 
 
 def _run(call: Call) -> None:
