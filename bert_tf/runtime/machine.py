@@ -40,8 +40,8 @@ class Plan:
     @property
     def towers(self) -> tuple[str | DeviceFunction | None, ...]:
         """For `tf.device`: each device of this process with a whole model, for evaluation and prediction."""
-        one = self.strategy == ONE_DEVICE or len(self.devices) == 1
-        return (self.device_function,) if one else self.devices
+        is_single = self.strategy == ONE_DEVICE or len(self.devices) == 1
+        return (self.device_function,) if is_single else self.devices
 
 
 @dataclasses.dataclass(frozen=True)
