@@ -247,7 +247,7 @@ def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
                     yield inner_title, row._replace(**(other() if callable(other) else other))
 
 
-def read(kind: type[T], values: Mapping[str, Any]) -> T:
+def read_settings(kind: type[T], values: Mapping[str, Any]) -> T:
     """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError.
 
     A field `given` gets the names of the values. Names that are keywords of Python belong to fields with a trailing underscore.

@@ -182,7 +182,7 @@ class _Features:
     def __init__(self) -> None:
         self._built: dict[tuple[object, ...], Features] = {}
 
-    def of(self, dataset: Dataset, model: Trained) -> Features:
+    def features_of(self, dataset: Dataset, model: Trained) -> Features:
         family = dataset.family(model)
         reading = (model.vocabulary.fingerprint, model.lower_case, model.limits)
         key = (documents.to_json(family.record(), sort_keys=True), dataset.digest, *reading)
@@ -198,7 +198,7 @@ def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     try:
         model.refuse(family)
         step = computes.load(model)
-        read = features.of(dataset, model)
+        read = features.features_of(dataset, model)
         start = time.perf_counter()
         outputs = computes.outputs(read)
         seconds = time.perf_counter() - start

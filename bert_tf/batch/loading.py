@@ -18,7 +18,7 @@ from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.io import files
-from bert_tf.settings import read, setting_names
+from bert_tf.settings import read_settings, setting_names
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tokenization import casing, library
@@ -56,7 +56,7 @@ def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
 
 
 def _exported(prefix: str, overrides: ModelOverrides) -> ExportedModel:
-    export = exported.read(prefix)
+    export = exported.read_export(prefix)
     folder = Path(prefix).parent
     path = folder / exported.RECORD
     replaced = [name for name in setting_names(ModelFiles) if getattr(overrides, name) is not None]
@@ -97,7 +97,7 @@ def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
     content = run_folder.load_decision(folder)
     if content is None or content.get("checkpoint_sha256") != digest(prefix):
         return {}
-    decision = Decision.of({DECISION: content})
+    decision = Decision.from_record({DECISION: content})
     if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
         path = folder / run_layout.DECISION
         raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
@@ -106,7 +106,7 @@ def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
     try:
-        return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
+        return read_settings(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:
         raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
 
@@ -114,7 +114,7 @@ def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
-    return library.read(path)
+    return library.read_tokenizer(path)
 
 
 def _file(named: str | None, beside: Path, flag: str) -> Path:

@@ -23,7 +23,7 @@ _READ = 50  # rows to choose from
 _FEW, _MANY = 20, 400  # characters of a row that shows well
 
 
-def of(model: Trained) -> dict[str, Any] | None:
+def sample_row(model: Trained) -> dict[str, Any] | None:
     """A row of dev, else of train, as `Model.predict` takes it; None if the files of the run are gone."""
     kind = model.record.get("kind")
     if kind == PRETRAINING:

@@ -50,7 +50,7 @@ class TextInputs:
     def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         if self._has_lines(str(source)):
             table = tables.open_table(source, form=tables.LINES, header=(_TEXT,))
-            return table.read([_TEXT], _of_line, report)
+            return table.read_rows([_TEXT], _of_line, report)
         settings = CustomSettings(**{**self.columns.given(), "problem": REGRESSION, "test_file": str(source)})
         examples = CustomTask(settings).stream(source, TEST, report)
         return examples if self.columns.id_column else map(_by_line, examples)

@@ -187,7 +187,7 @@ def _reader(prefix: str) -> CheckpointReader:
 def _head_of(spec: HeadSpec) -> Head:
     from bert_tf.modeling.heads import registry as heads
 
-    return heads.of(spec)
+    return heads.make_head(spec)
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:

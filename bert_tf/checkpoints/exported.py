@@ -78,7 +78,7 @@ def format_of(folder: Path) -> object:
     return record.get("format") if isinstance(record, dict) else None
 
 
-def read(graph: str | os.PathLike[str]) -> Export:
+def read_export(graph: str | os.PathLike[str]) -> Export:
     """Reads the record of a graph's folder and compares the files with it; CheckpointError if one is missing or damaged.
 
     The weights are compared when they are loaded, see `weights_checked`.

@@ -194,7 +194,7 @@ def convert(
     if tokenizer is None:
         made = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {usual} beside the weights{made}")
-    vocabulary = library.read(tokenizer)  # raises what is wrong with it, before the weights are read
+    vocabulary = library.read_tokenizer(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=str(values.get("architectures")))

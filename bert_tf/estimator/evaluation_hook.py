@@ -40,7 +40,7 @@ class EvaluationPlan:
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
         """Returns the step of an early end, considering steps up to `up_to`; None if the run continues."""
-        lines = evaluations.read(output_dir, up_to=up_to)
+        lines = evaluations.read_evaluations(output_dir, up_to=up_to)
         ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
         return min((step for step in ends if step is not None), default=None)
 
@@ -49,7 +49,7 @@ class EvaluationPlan:
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
+        if self.target is not None and self._reached_at(evaluations.read_evaluations(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"
 
@@ -83,7 +83,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def catch_up(self, step: int) -> None:
         """Drops evaluations after the resumed step and completes what a kill interrupted there."""
-        lines = evaluations.read(self._folder, up_to=step)
+        lines = evaluations.read_evaluations(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
         self._keep_best(lines)
         if step and step not in {line["step"] for line in lines}:
@@ -101,7 +101,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         self._forward.load(self._checkpoint(step))
         results = {**self._plan.measure(self._forward), **self._of_average(step)}
         self._note_time(step)  # again, including the evaluation, before its result is on disk
-        lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
+        lines = [*evaluations.read_evaluations(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
             log.info("%s of %g is reached at step %d", *self._plan.target, step)

@@ -21,7 +21,7 @@ LOSS = "eval_loss"  # breaks ties between equal results
 Line = Mapping[str, "float | None"]  # the step, and results by name; None for NaN and infinity
 
 
-def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
+def read_evaluations(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     """Returns evaluations up to step `up_to`, in order; raises OutputError if the file is damaged."""
     path = Path(output_dir) / run_layout.EVALUATIONS
     try:
@@ -140,7 +140,7 @@ def time_to_target(output_dir: str | os.PathLike[str], target: Target, *, up_to:
     If it was not reached, step is None and the rest is missing; unknown seconds are None.
     """
     asked = {"metric": target.metric, "target": target.value}
-    line = target.first(read(output_dir, up_to=up_to))
+    line = target.first(read_evaluations(output_dir, up_to=up_to))
     if line is None:
         return {**asked, "step": None}
     clocks = {int(clock["step"]): clock for clock in _read_clock(Path(output_dir) / run_layout.CLOCK, up_to=up_to)}

@@ -131,7 +131,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
-            self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.read()})
+            self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.measure()})
         text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
         costs = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)

@@ -274,7 +274,7 @@ class TextPieces(NamedTuple):
     lengths: IntArray  # [E] pieces of each text
     starts: Numbers  # [E] first piece of each
 
-    def of(self, texts: Any) -> TextPieces:
+    def taken(self, texts: Any) -> TextPieces:
         return TextPieces(self.ids, self.lengths[texts], self.starts[texts])
 
 

@@ -24,7 +24,7 @@ from bert_tf.io import documents
 from bert_tf.library.keywords import needing_tensorflow, takes
 from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 from bert_tf.tasks.names import JSONL
 
@@ -212,7 +212,7 @@ class Model(Predictor):
 
         return export.write(
             dataclasses.replace(self.trained, given_task=self._task),
-            read(Target, {"format": format, "output": output, **options}),
+            read_settings(Target, {"format": format, "output": output, **options}),
             find_data=self._find_data,
         )
 

@@ -22,7 +22,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command, checkpoint_first
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of, values_of
 from bert_tf.tasks.names import FORMATS, JSONL
 from bert_tf.training.settings import MachineSettings
 
@@ -104,7 +104,7 @@ def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written,
       BertError: invalid settings or input.
     """
     by = runner(beam)
-    return written(predict(read(PredictSettings, settings), by))
+    return written(predict(read_settings(PredictSettings, settings), by))
 
 
 def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, ...]:

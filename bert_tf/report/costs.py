@@ -16,7 +16,7 @@ _SMALL = 0.5  # percent of the wall time
 Part = dict[str, Any]  # of a step's time: name, mean in seconds, percent of all parts
 
 
-def of(run: Run) -> dict[str, Any]:
+def costs_of(run: Run) -> dict[str, Any]:
     """Recorded time of a run; empty if not recorded or damaged."""
     timing = read_object(run.folder / run_layout.TIMING) or {}
     text = mapping(timing, "diagnosis").get("text")

@@ -61,7 +61,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
     compared = _best_first(runs, scores)[:_COMPARED]
     speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
-    times = [costs.of(run) for run in runs[:_COSTED]]
+    times = [costs.costs_of(run) for run in runs[:_COSTED]]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,

@@ -163,7 +163,7 @@ def _end(path: str, keep: int) -> str:
     return "/".join(Path(path).parts[-keep:]) if path.startswith("/") and ":" not in path else path
 
 
-def read(folders: Sequence[Path]) -> list[Run]:
+def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Reads runs; the folder of a series stands for its runs. Raises OutputError if a folder holds no readable run."""
     try:
         series_of: dict[Path, Path | None] = {}

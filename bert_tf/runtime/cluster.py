@@ -65,7 +65,7 @@ class Cluster:
         return tuple(worker for worker in self.workers if worker is not self.own)
 
 
-def read(environment: Mapping[str, str]) -> Cluster | None:
+def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG; None if it names no other machine; DeviceError if it is malformed."""
     text = environment.get(TF_CONFIG, "").strip()
     config = _parse(text) if text else {}

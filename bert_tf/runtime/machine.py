@@ -75,7 +75,7 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     if TF_CONFIG in environment:
         from bert_tf.runtime import cluster
 
-        machines = cluster.read(environment)
+        machines = cluster.read_cluster(environment)
     if settings.keep_memory:
         kept_memory.keep(environment)
     os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts

@@ -25,7 +25,7 @@ class MemoryUse:
         self._process = psutil.Process()
         self._gpus = _gpus()
 
-    def read(self) -> dict[str, float]:
+    def measure(self) -> dict[str, float]:
         """Memory by name, unknown values omitted: HOST; GPU and GPU_PEAK of tensors on the fullest GPU."""
         return {HOST: self._process.memory_info().rss / _MEBIBYTE, **self._on_gpus()}
 

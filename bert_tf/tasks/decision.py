@@ -21,7 +21,7 @@ class Decision:
     set_from: float | None = None  # probability from which a class is in the label set
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Decision:
+    def from_record(cls, record: Mapping[str, Any]) -> Decision:
         """Returns the rule of a trained model's record; fields of other versions are ignored."""
         recorded: dict[str, Any] = record.get(DECISION, {})
         values = {field.name: recorded[field.name] for field in dataclasses.fields(cls) if field.name in recorded}

@@ -102,7 +102,7 @@ class GlueTask:
             number = row[-1] if numbered else line - 1
             return SentenceExample(f"{name}-{number}", texts[0], texts[1] if self.text_b else None, label)
 
-        examples = table.read([*columns, *[self.label] * labelled, *numbered], example, report)
+        examples = table.read_rows([*columns, *[self.label] * labelled, *numbered], example, report)
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> Submission | None:

@@ -162,7 +162,7 @@ class Table:
         if not self.has(column):
             raise self.problem(f"no column {column!r}; {remedy}; {self.there}", self._first_line)
 
-    def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
+    def read_rows(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.
 
         Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, for JSON

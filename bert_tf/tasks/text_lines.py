@@ -193,7 +193,7 @@ class _Remedy:
         self._source = source
         self._said = ""
 
-    def of(self, line: bytes) -> str:
+    def for_line(self, line: bytes) -> str:
         if not self._said:
             self._said = encodings.remedy(self._begin() + line)
         return self._said
@@ -210,4 +210,4 @@ def _decoded(path: str, number: int, data: bytes, remedy: _Remedy) -> Line | Dat
         return Line(number, data.decode())
     except UnicodeDecodeError as error:
         position = f"byte {error.start + 1} of the line is {data[error.start]:#04x}"
-        return DataError(f"not UTF-8: {position}; {remedy.of(data)}", path, number)
+        return DataError(f"not UTF-8: {position}; {remedy.for_line(data)}", path, number)

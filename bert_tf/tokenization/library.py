@@ -134,7 +134,7 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read(path: str | os.PathLike[str]) -> Vocabulary:
+def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
     """Reads a vocab.txt, a tokenizer.json or a SentencePiece model, by the name's ending."""
     source = Path(path)
     if source.suffix not in _READERS:

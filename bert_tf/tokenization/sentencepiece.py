@@ -45,7 +45,7 @@ class _DamagedError(ValueError):
     pass
 
 
-def read(path: Path) -> SentencePieceModel:
+def read_model(path: Path) -> SentencePieceModel:
     """Raises VocabularyError for a file that cannot be read, is damaged, or is no Unigram model."""
     try:
         return _model(files.read_bytes(path))

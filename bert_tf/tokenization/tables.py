@@ -50,7 +50,7 @@ class Paged(NamedTuple):
     values: IntArray  # [P, PAGE]
 
     @classmethod
-    def of(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
+    def from_function(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
         """Tabulates `number_of`, which must be constant on the higher planes without properties, except in `apart`."""
         pages = [_page(first, number_of, apart) for first in range(0, sys.maxunicode + 1, PAGE)]
         values, page_of = np.unique(np.array(pages, np.int32), axis=0, return_inverse=True)
@@ -112,7 +112,7 @@ def _tables(tokens: tuple[str, ...], rules: Rules) -> Tables:
     width, alphabet = _alphabet(len(number_of) + 1 + long)
     pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     known: dict[_Class, int] = {}
-    class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, rules), len(known)), number_of)
+    class_of = Paged.from_function(lambda c: known.setdefault(_class(c, number_of, rules), len(known)), number_of)
     counts = np.array([len(class_.letters) for class_ in known], np.int32)
     letters = list(itertools.chain.from_iterable(class_.letters for class_ in known))
     return Tables(

@@ -72,7 +72,7 @@ _SWITCHES = (
 )
 
 
-def read(folder: Path) -> TextRules:
+def read_rules(folder: Path) -> TextRules:
     """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
     config, pipeline, added = (content(folder / name) for name in FILES)
     normalizer = pipeline.get("normalizer")

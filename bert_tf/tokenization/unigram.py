@@ -38,7 +38,7 @@ class _Family(NamedTuple):
 
 def content(path: Path) -> str:
     """Returns the text of a tokenizer.json; VocabularyError for a damaged file or one of an unknown family."""
-    model, config = sentencepiece.read(path), text_rules.content(path.parent / text_rules.CONFIG)
+    model, config = sentencepiece.read_model(path), text_rules.content(path.parent / text_rules.CONFIG)
     family = _family(path, config)
     switches = {name: _switch(name, config.get(name, default), path) for name, default in family.defaults.items()}
     special = {**family.special, **roles.named_in(path.parent)}

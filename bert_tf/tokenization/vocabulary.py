@@ -79,7 +79,7 @@ class Vocabulary:
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
         folder = Path(path).absolute().parent
-        rules = text_rules.read(folder)
+        rules = text_rules.read_rules(folder)
         _append(tokens, rules.added, path)
         added = [token for token in rules.added if token.content not in SPECIAL_TOKENS]  # in a text, these are cut as published
         vocabulary = cls(tokens, rules=rules._replace(added=tuple(added)), path=path)

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.estimator.evaluations import read_evaluations as read_evaluations
 from bert_tf.estimator.run import last_step
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
@@ -75,7 +75,7 @@ def _warn_of_leaks(run: Run) -> None:
 
 
 def _restored(run: Run, problems: list[str]) -> RestorePlan:
-    variables = heads.of(run.task.family.head).variables(run.config)
+    variables = heads.make_head(run.task.family.head).variables(run.config)
     if run.source.from_scratch:
         return from_scratch(run.config, tuple(variables))
     try:
@@ -118,7 +118,7 @@ def _of_training(run: Run) -> Iterator[str]:
             phase.batch_size,
             replicas=run.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
-            fewest=heads.of(run.task.family.head).fewest_examples,
+            fewest=heads.make_head(run.task.family.head).fewest_examples,
             flag=f"{phase.prefix}train_batch_size",
         )
     for phase in run.phases[1:]:

@@ -88,7 +88,7 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
         splits,
         examples,
         machine,
-        decision=Decision.of(weights.record) if trained and spec.deciding is None else PUBLISHED,
+        decision=Decision.from_record(weights.record) if trained and spec.deciding is None else PUBLISHED,
         layers=layers,
         parts=parts,
     )
@@ -223,7 +223,7 @@ def find_trained(spec: RunSpec, environment: Mapping[str, str], task: Task | Non
 def _is_learned(task: Task) -> bool:
     """Whether a task's head has variables; assumed if the family is unknown until labels are read from a file."""
     try:
-        return bool(heads.of(task.family.head).variables(BertConfig(vocab_size=1)))
+        return bool(heads.make_head(task.family.head).variables(BertConfig(vocab_size=1)))
     except BertError:
         return True
 

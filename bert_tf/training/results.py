@@ -159,7 +159,7 @@ def write_page(folder: Path) -> None:
     try:
         from bert_tf.report import page, run_files  # imports the chart library only when needed
 
-        page.write(folder / run_layout.PAGE, run_files.read([folder]))
+        page.write(folder / run_layout.PAGE, run_files.read_runs([folder]))
         log.info("the report is %s", folder / run_layout.PAGE)
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)

@@ -267,7 +267,7 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
 
 def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
-    taken = heads.of(task.family.head).loss_options
+    taken = heads.make_head(task.family.head).loss_options
     for flag, value in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
         if value and flag not in taken:
             raise FlagError(f"--{flag}={value}: not for {task.name}, whose kind is {task.family.kind}")

@@ -86,7 +86,7 @@ def pages(tmp_path_factory):
         "noisy": [noisy],
     }
     for name, folders in runs.items():
-        page.write(folder / f"{name}.html", run_files.read(folders))
+        page.write(folder / f"{name}.html", run_files.read_runs(folders))
     return folder
 
 

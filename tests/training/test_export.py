@@ -15,7 +15,7 @@ from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.export.formats import FORMATS, OPENERS, Format, Target
 from bert_tf.operations import export as operation
 from bert_tf.operations.export import ExportSettings
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import export, sources
 from tests import pretrained
@@ -51,7 +51,7 @@ def _die(exported, folder):
 
 
 def write(model, folder, kind=KIND, **options):
-    target = read(Target, {"format": "saved_model", "output": folder, **options})
+    target = read_settings(Target, {"format": "saved_model", "output": folder, **options})
     return export.write(model, dataclasses.replace(target, format=kind))
 
 

@@ -53,7 +53,7 @@ def _read(path: Path) -> Mapping[str, Cells]:
             raise tables.RowError(f"the id {guid!r:.80} is in a line above; each row has one prediction")
         found[guid] = dict(zip(table.names, given[1:]))
 
-    list(table.read([_ID, *table.names], add))
+    list(table.read_rows([_ID, *table.names], add))
     if not found:
         raise DataError("no predictions below the header line", path)
     return found

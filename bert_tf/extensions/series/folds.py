@@ -109,7 +109,7 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
 def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if not (config.actions.do_train and config.actions.do_eval):
         raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
-    if cluster.read(environment) is not None:
+    if cluster.read_cluster(environment) is not None:
         raise FlagError("--folds is for one machine")
 
 

@@ -31,7 +31,7 @@ class RowColumns:
     id_column: str | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> RowColumns:
+    def from_settings(cls, settings: Mapping[str, Any]) -> RowColumns:
         """Those of a training, by name; the usual ones if the settings number the columns of a file."""
         if all(part.strip().isdecimal() for part in (settings.get("text_a") or "").split(",")):
             return cls()

@@ -71,7 +71,7 @@ class CustomTask(FileTask):
     @property
     def row_columns(self) -> RowColumns:
         """Keys of rows in memory: the columns of the files, if these have names."""
-        return RowColumns.of(vars(self._settings))
+        return RowColumns.from_settings(vars(self._settings))
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         path = self.file(data_dir, split)
@@ -119,7 +119,7 @@ class CustomTask(FileTask):
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
             return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
 
-        return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        return table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
 
     def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
         return split != TEST
@@ -194,7 +194,7 @@ class LabelColumn:
         """
         self.require(table)
         bad = tables.BadRows(table.path, skip=False)
-        rows = list(table.read([self.column], self._usable, bad))
+        rows = list(table.read_rows([self.column], self._usable, bad))
         counts: collections.Counter[str] = collections.Counter()
         first: tuple[str, ...] = ()
         for line, names in rows:
