@@ -78,13 +78,11 @@ class Inputs:
         )
 
     def _task(self, source: str) -> Task:
-        task = self.own if self.published is None or self._is_own(source) else self.published
+        is_own = bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+        task = self.own if self.published is None or is_own else self.published
         if task is None:
             raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")
         return task
-
-    def _is_own(self, source: str) -> bool:
-        return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
 
 
 def left_out_or_refused(source: str, *, skip_bad_rows: bool) -> tables.Report:

@@ -91,9 +91,8 @@ class VariablesHook(tf1.train.SessionRunHook):
         self._loaded = frozenset(loaded)
 
     def begin(self) -> None:
-        rows = [("name", "shape", "dtype", "from"), *map(self._row, tf1.trainable_variables())]
+        rows = [("name", "shape", "dtype", "from")]
+        for variable in tf1.trainable_variables():
+            origin = "checkpoint" if variable.op.name in self._loaded else "random"
+            rows.append((variable.op.name, str(variable.shape.as_list()), variable.dtype.base_dtype.name, origin))
         atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
-
-    def _row(self, variable: tf.Variable) -> tuple[str, str, str, str]:
-        origin = "checkpoint" if variable.op.name in self._loaded else "random"
-        return variable.op.name, str(variable.shape.as_list()), variable.dtype.base_dtype.name, origin

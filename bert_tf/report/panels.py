@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +46,8 @@ def _wrote(entry: Extension, runs: Sequence[Run]) -> bool:
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
     """Renders a template with what `of_run` returns for the first runs of which it returns anything; empty without one."""
-    shown = list(itertools.islice(_known(runs, of_run), _MOST))
+    known = ((run.name, content) for run in runs if (content := of_run(run)))
+    shown = list(itertools.islice(known, _MOST))
     if not shown:
         return ""
     made = environment().from_string(template.read_text(encoding="utf-8"))
@@ -54,10 +55,6 @@ def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[st
     if not len(shown) == _MOST < len(runs):
         return html
     return html + _LEFT_OUT.format(len(runs) - _MOST, extension.advice("report", ": <code>python -m bert_tf report DIR</code>"))
-
-
-def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((run.name, content) for run in runs if (content := of_run(run)))
 
 
 @functools.cache

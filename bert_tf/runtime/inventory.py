@@ -120,7 +120,8 @@ def _pair(system: System, environment: Mapping[str, str]) -> dict[str, Gpu]:
 
 def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> PhysicalDevice:
     if device.device_type == "CPU":
-        return PhysicalDevice(device.name, "CPU", _cpu_model(), *_cpu_memory())
+        model = _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
+        return PhysicalDevice(device.name, "CPU", model, *_cpu_memory())
     gpu, details = paired.get(device.name, Gpu()), _details(device)
     capability = details.get("compute_capability")
     return PhysicalDevice(
@@ -168,10 +169,6 @@ def _no_gpu(
         facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=False)
         causes = list(diagnosis.causes_of_none(facts))
     return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *causes]))
-
-
-def _cpu_model() -> str | None:
-    return _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
 
 
 def _cpu_memory() -> tuple[int, int]:

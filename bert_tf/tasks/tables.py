@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import itertools
 import logging
 import os
@@ -310,14 +311,6 @@ def _texts(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Ro
         yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
 
 
-def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
-    return _quoted(lines, path, ",")
-
-
-def _quoted_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
-    return _quoted(lines, path, "\t")
-
-
 def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: str) -> Iterator[_Row | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     texts = map(_csv_text, lines)
@@ -379,8 +372,8 @@ def _array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[
 _READERS: dict[str, Callable[[Iterator[text_lines.Line | DataError], str], Iterator[_Row | DataError]]] = {
     TSV: _tsv,
     _NAMED_TSV: _named_tsv,
-    CSV: _csv,
-    QUOTED_TSV: _quoted_tsv,
+    CSV: functools.partial(_quoted, divider=","),
+    QUOTED_TSV: functools.partial(_quoted, divider="\t"),
     _ARRAY: _array,
     JSONL: _jsonl,
     LINES: _texts,

@@ -93,7 +93,8 @@ def _read_errors(source: object) -> Iterator[None]:
 
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if isinstance(source, Elsewhere):
-        return _unpacked(source)
+        file = source.open()
+        return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
@@ -101,11 +102,6 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (the caller closes it)
-
-
-def _unpacked(source: Elsewhere) -> BinaryIO:
-    file = source.open()
-    return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
 
 
 def is_slice(source: Source) -> bool:

@@ -34,7 +34,9 @@ def check(run: Run) -> Run:
     problems = run.weights.problems(trains=TRAIN in run.splits)
     for part in run.parts.values():
         problems += part.check(run)
-    _refuse_several_losses(run)
+    changing = [name for name, part in run.parts.items() if part.head() is not None]
+    if len(changing) > 1:
+        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
     if TRAIN in run.splits:
         find_metric(run.spec.train, run.task)
         find_loss_options(run.spec.train, run.task)
@@ -50,12 +52,6 @@ def check(run: Run) -> Run:
     preflight.refuse(list(_of_files(run)))
     _warn_of_leaks(run)
     return dataclasses.replace(run, restore=restore)
-
-
-def _refuse_several_losses(run: Run) -> None:
-    changing = [name for name, part in run.parts.items() if part.head() is not None]
-    if len(changing) > 1:
-        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
 
 
 def _warn_of_leaks(run: Run) -> None:

@@ -107,7 +107,9 @@ def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable
     """Examples by split or file; `gate_data` is a folder, a file in the layout of dev, or None for the task's folder."""
     task = model.task
     if gate_data is not None and Path(gate_data).is_file():
-        split, reader = task.splits("", DEV)[0], _reader(model, gate_data)
+        split, reader = task.splits("", DEV)[0], task
+        if isinstance(task, RowsTask) or task.name == CUSTOM:
+            reader = own_task(model.record, LabelledColumns(), dev_file=gate_data)
         return {
             gate_data: _labelled(usable(functools.partial(reader.stream, gate_data, split), gate_data, skip=False), gate_data)
         }
@@ -117,12 +119,6 @@ def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable
         gate_data = find_data(task)
     log.info("%s: measured on %s", task.name, f"the files in {gate_data}" if task.reads_folder else "--dev_file of the run")
     return {split: _labelled(task.examples(gate_data, split), split) for split in task.splits(gate_data, DEV)}
-
-
-def _reader(model: Trained, file: str) -> Task:
-    if isinstance(model.task, RowsTask) or model.task.name == CUSTOM:
-        return own_task(model.record, LabelledColumns(), dev_file=file)
-    return model.task
 
 
 def _labelled(examples: Sequence[Any], name: str) -> Sequence[Any]:

@@ -86,7 +86,7 @@ def _lengths(run: Run, split: str | None = None) -> Lengths:
     if isinstance(examples, OnDisk):
         return _of_rows(run, examples)
     some = _features(run, examples[:: max(1, len(examples) // _SAMPLE)])
-    longest = _features(run, heapq.nlargest(_LONGEST, examples, key=_characters))
+    longest = _features(run, heapq.nlargest(_LONGEST, examples, key=lambda example: sum(map(len, example.texts))))
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
     tokens = speed.batching(options, run.spec.data.max_seq_length).tokens(int(most))
     together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
@@ -107,10 +107,6 @@ def _of_rows(run: Run, examples: OnDisk) -> Lengths:
 def _features(run: Run, examples: Sequence[Example]) -> Features:
     data = run.spec.data
     return run.task.family.features(examples, run.weights.tokenizer, Limits(data.max_seq_length))
-
-
-def _characters(example: Example) -> int:
-    return sum(map(len, example.texts))
 
 
 def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
