@@ -196,17 +196,17 @@ class BertConfig:
         if source == "huggingface":  # a key of BERT's that the type has under another name says nothing, but sizes
             unread = {key for key, theirs in row.keys.items() if theirs != key and (theirs in values or key not in _REQUIRED)}
             values = {key: value for key, value in values.items() if key not in unread}
-        chosen = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
-        chosen = {**row.fixed, **row.defaults, **chosen}
+        arguments = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
+        arguments = {**row.fixed, **row.defaults, **arguments}
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         for field in ("hidden_act", "pooler_act"):
-            activation = chosen.get(field, "gelu" if field == "hidden_act" else None)
+            activation = arguments.get(field, "gelu" if field == "hidden_act" else None)
             if isinstance(activation, str):
-                chosen[field] = _ACTIVATIONS[source].get(activation, activation)
-        positions = chosen.get("max_position_embeddings")
+                arguments[field] = _ACTIVATIONS[source].get(activation, activation)
+        positions = arguments.get("max_position_embeddings")
         if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
-            chosen["max_position_embeddings"] = positions - row.first_position
-        return cls(**chosen)
+            arguments["max_position_embeddings"] = positions - row.first_position
+        return cls(**arguments)
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> BertConfig:

@@ -275,22 +275,22 @@ def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     return kind(**fields)
 
 
-def values_of(made: Any) -> dict[str, Any]:
+def values_of(settings: Any) -> dict[str, Any]:
     """Returns the values of settings by name, groups included."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(made):
+    for field in dataclasses.fields(settings):
         if _GROUP in field.metadata:
-            values.update(values_of(getattr(made, field.name)))
+            values.update(values_of(getattr(settings, field.name)))
         elif _DECLARED in field.metadata:
-            values[field.name.rstrip("_")] = getattr(made, field.name)
+            values[field.name.rstrip("_")] = getattr(settings, field.name)
     return values
 
 
-def changed(made: Any) -> dict[str, Any]:
+def changed(settings: Any) -> dict[str, Any]:
     """Returns settings that differ from their defaults, by name, groups included."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(made):
-        value = getattr(made, field.name)
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
         if _GROUP in field.metadata:
             values.update(changed(value))
         elif value != field.default:
