@@ -120,7 +120,7 @@ def evaluate(
         except BertError as error:
             unusable.append((checkpoint, error))
     before = {row.key: row for row in table.rows}
-    done = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
+    rows = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
     left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]
     features = _Features()
     ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
@@ -129,10 +129,10 @@ def evaluate(
             stored = table.stored(due.key)
             if stored is not None and _is_settled(due, stored, before):
                 log.info("%s: already done by another job", due)
-                done.append(stored)
+                rows.append(stored)
             else:
-                done.append(put(table, _row(due, computes, features)))
-    return [row for row in done if row.error]
+                rows.append(put(table, _row(due, computes, features)))
+    return [row for row in rows if row.error]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,10 +164,10 @@ def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], i
 
 
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
-    there = due.key in before and before[due.key].is_of(due.settings)
-    if there:
+    is_there = due.key in before and before[due.key].is_of(due.settings)
+    if is_there:
         log.info("%s: already in the table", due)
-    return there
+    return is_there
 
 
 def _is_settled(due: _Due, stored: Row, before: Mapping[Key, Row]) -> bool:

@@ -190,10 +190,10 @@ class KeptChunk(list[Any]):
     def without_ids(self) -> KeptChunk:
         if self.ids is None:
             return self
-        made, others = KeptChunk(self), [index for index in range(len(self.columns)) if index != self.ids]
-        made.columns = [self.columns[index] for index in others]
-        made.rows = [[row[index] for index in others] for row in self.rows]
-        return made
+        chunk, others = KeptChunk(self), [index for index in range(len(self.columns)) if index != self.ids]
+        chunk.columns = [self.columns[index] for index in others]
+        chunk.rows = [[row[index] for index in others] for row in self.rows]
+        return chunk
 
 
 def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -205,10 +205,10 @@ def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Seque
 
 
 def _kept(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept, id_column: str | None) -> KeptChunk:
-    made = KeptChunk(example for example, _ in pairs)
-    made.columns, made.rows = source.columns or (), [row for _, row in pairs]
-    made.ids = _place(id_column, made.columns)
-    return made
+    chunk = KeptChunk(example for example, _ in pairs)
+    chunk.columns, chunk.rows = source.columns or (), [row for _, row in pairs]
+    chunk.ids = _place(id_column, chunk.columns)
+    return chunk
 
 
 def _place(column: str | None, columns: Sequence[str]) -> int | None:

@@ -175,11 +175,11 @@ def glue_of(rows: Iterable[Row]) -> Glue | None:
             measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
     checkpoints, best = {}, {}
     for task in filter(measured.__contains__, GLUE_METRICS):
-        whole = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
-        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in whole.items()}
+        complete = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
+        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in complete.items()}
         if not results:
             continue
-        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(whole[name])))
+        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(complete[name])))
         best.update(results[checkpoints[task]])
     return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 

@@ -65,9 +65,9 @@ class TextInputs:
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:
-    (whole,) = cells_of_line
-    first, divider, second = whole.rpartition(_PAIR)
-    texts = (first, second) if divider else (whole,)
+    (line_text,) = cells_of_line
+    first, divider, second = line_text.rpartition(_PAIR)
+    texts = (first, second) if divider else (line_text,)
     if not all(text.strip() for text in texts):
         raise tables.RowError("the line has no text" if not divider else f"no text beside{_PAIR.rstrip()}")
     checked = [cells.text(text, _TEXT) for text in texts]

@@ -162,10 +162,12 @@ class Trained:
         """CheckpointError if the model has learned another task; a given head is exempt."""
         if self.given_head is not None:
             return
-        for key, wanted in sorted(family.record().items()):
-            if self.record.get(key, wanted) != wanted:
+        for key, expected in sorted(family.record().items()):
+            if self.record.get(key, expected) != expected:
                 task = f"; its task is {self.record['task_name']}" if "task_name" in self.record else ""
-                raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}{task}")
+                raise CheckpointError(
+                    f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(expected)}{task}"
+                )
         self._refuse_head(family)
 
     def _refuse_head(self, family: Family) -> None:
