@@ -98,7 +98,7 @@ def _names(stored: Iterable[str], path: object) -> dict[str, str]:
     if not wrapper:
         return names
     log.info("%s: the names of the weights begin with %s, which is left out", path, wrapper)
-    return {name.removeprefix(wrapper): there for name, there in names.items() if name.startswith(wrapper)}
+    return {name.removeprefix(wrapper): stored_name for name, stored_name in names.items() if name.startswith(wrapper)}
 
 
 def _problems(
@@ -192,8 +192,8 @@ def convert(
     usual = ENCODERS[config.model_type].vocabulary
     tokenizer = library.file_in(source, usual)
     if tokenizer is None:
-        made = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
-        raise CheckpointError(f"{source}: no {usual} beside the weights{made}")
+        advice = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
+        raise CheckpointError(f"{source}: no {usual} beside the weights{advice}")
     vocabulary = library.read_tokenizer(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME

@@ -65,8 +65,8 @@ def several(names: str) -> list[str]:
 
 def is_pattern(name: str) -> bool:
     """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
-    there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
-    return glob.has_magic(name) and not any(map(os.path.lexists, there))
+    paths = (name, f"{name}.index", f"{PART.sub('', name)}.index")
+    return glob.has_magic(name) and not any(map(os.path.lexists, paths))
 
 
 def _is_there(prefix: str) -> bool:

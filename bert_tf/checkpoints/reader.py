@@ -57,9 +57,9 @@ def model_reader(prefix: str | os.PathLike[str]) -> CheckpointReader:
     """
     reader = CheckpointReader(prefix)
     for entry in extension.found().values():
-        whole = extension.load(entry.composes)(reader) if entry.composes else None
-        if isinstance(whole, CheckpointReader):
-            return whole
+        composed = extension.load(entry.composes)(reader) if entry.composes else None
+        if isinstance(composed, CheckpointReader):
+            return composed
     return reader
 
 

@@ -59,10 +59,10 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
         if problem is None:
             return Found(named)
     others = (prefix for prefix in by_step if prefix != named)
-    whole = next((prefix for prefix in others if check(prefix) is None), None)
-    if whole is not None:
-        _warn_once(f"{problem}; continuing from {Path(whole).name}, the newest complete checkpoint in {folder}")
-        return Found(whole)
+    complete = next((prefix for prefix in others if check(prefix) is None), None)
+    if complete is not None:
+        _warn_once(f"{problem}; continuing from {Path(complete).name}, the newest complete checkpoint in {folder}")
+        return Found(complete)
     latest = next(iter(by_step), None)
     last = named if named in by_step else latest
     return Found(last, problem if named is not None or last else None)
@@ -78,9 +78,9 @@ def go_on_from(prefix: str) -> None:
     remaining = listed(folder)
     if _named(folder) != prefix or not remaining:
         step = _step(prefix)
-        whole = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
-        remaining = [other for other in whole if _step(other) <= step]
-        for newer in whole[len(remaining) :]:
+        complete = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
+        remaining = [other for other in complete if _step(other) <= step]
+        for newer in complete[len(remaining) :]:
             _set_aside(newer)
         write_list(folder, Path(prefix).name, [Path(other).name for other in remaining])
     names = {Path(other).name for other in (*remaining, prefix)}

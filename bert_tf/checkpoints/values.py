@@ -22,12 +22,12 @@ _SHOWN = 3
 
 
 def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | None:
-    wanted = list(names)
-    problem = problem_of_types(reader, wanted)
+    listed = list(names)
+    problem = problem_of_types(reader, listed)
     if problem:
         return problem
     try:
-        return problem_of_values(reader.prefix, [name for name in wanted if not np.isfinite(_as_float32(reader[name])).all()])
+        return problem_of_values(reader.prefix, [name for name in listed if not np.isfinite(_as_float32(reader[name])).all()])
     except CheckpointError as error:
         return str(error)
 
