@@ -49,8 +49,10 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     verbosity = parsed[VERBOSITY.name].value if command.log is True else 0
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**flag_values, **_bound(argv[0], words, positional)}
-    made: Any = command.make(**values) if command.make else settings.read_settings(cast(type, command.settings), values)
-    return Call(made, by_name(parsed, command.own), verbosity, beam, present, values)
+    call_settings: Any = (
+        command.make(**values) if command.make else settings.read_settings(cast(type, command.settings), values)
+    )
+    return Call(call_settings, by_name(parsed, command.own), verbosity, beam, present, values)
 
 
 def _refuse_missing(rows: Iterable[Setting], values: Mapping[str, Any]) -> None:
