@@ -131,12 +131,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Makes the folder of the best checkpoint agree with the evaluations."""
         line, prefix = evaluations.best(lines, self._plan.metric), kept.checkpoint(self._folder, BEST)
-        wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
-        if prefix is not None and Path(prefix).name == Path(wanted).name:
+        best = self._checkpoint(evaluations.step_of(line)) if line else ""
+        if prefix is not None and Path(prefix).name == Path(best).name:
             saved.go_on_from(prefix)  # a kill may have left the previous one
             return
-        if line and Path(f"{wanted}.index").is_file():
-            self._replace_best(self._forward.load(wanted))
+        if line and Path(f"{best}.index").is_file():
+            self._replace_best(self._forward.load(best))
         elif prefix is not None:  # the run was resumed from an earlier step
             log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
             shutil.rmtree(self._folder / BEST, ignore_errors=True)

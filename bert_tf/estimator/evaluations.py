@@ -139,14 +139,14 @@ def time_to_target(output_dir: str | os.PathLike[str], target: Target, *, up_to:
 
     If it was not reached, step is None and the rest is missing; unknown seconds are None.
     """
-    asked = {"metric": target.metric, "target": target.value}
+    goal = {"metric": target.metric, "target": target.value}
     line = target.first(read_evaluations(output_dir, up_to=up_to))
     if line is None:
-        return {**asked, "step": None}
+        return {**goal, "step": None}
     clocks = {int(clock["step"]): clock for clock in _read_clock(Path(output_dir) / run_layout.CLOCK, up_to=up_to)}
     clock = clocks.get(step_of(line), {})
     times = {name: clock.get(name) for name in ("seconds", "training_seconds")}
-    return {**asked, "step": line["step"], "value": line[target.metric], **times}
+    return {**goal, "step": line["step"], "value": line[target.metric], **times}
 
 
 def _read_clock(path: Path, *, up_to: int) -> list[dict[str, float]]:
@@ -154,7 +154,7 @@ def _read_clock(path: Path, *, up_to: int) -> list[dict[str, float]]:
     try:
         lines = [documents.parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
         kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}
-        whole = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
-        return [line for line in whole if line["step"] <= up_to]
+        times = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
+        return [line for line in times if line["step"] <= up_to]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -104,10 +104,10 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
 @contextlib.contextmanager
 def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
     """Locks the folders that hold a run, as `writing` does."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         for folder in sorted({os.path.realpath(folder) for folder in folders}):
             if os.path.isfile(os.path.join(folder, RECORD)):
-                held.enter_context(writing(folder, instead="name an output in another folder"))
+                locks.enter_context(writing(folder, instead="name an output in another folder"))
         yield
 
 
@@ -265,13 +265,13 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     chief does not come, has other settings, or writes to a folder that this machine does not see.
     """
     limit = time.monotonic() + patience_s
-    wanted = documents.json_value(documents.to_json(record[DETERMINING]))
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
     for tries in itertools.count(1):
         earlier = load_record(output_dir)
-        if earlier is not None and not _differences(earlier[DETERMINING], wanted):
+        if earlier is not None and not _differences(earlier[DETERMINING], requested):
             return
         if time.monotonic() > limit:
-            held = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
+            held = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], requested))})"
             raise OutputError(
                 f"{output_dir}: holds {held}, and the chief has not started this one within {patience_s:.0f} s;"
                 " give all machines the same flags and a folder that they share"
