@@ -85,7 +85,7 @@ class Features:
         sizes = [(len(column), len(self)) for column in columns if column is not None]
         sizes += [(len(self.token_ids), self.size(TOKEN))]
         sizes += [(len(self.targets[field.name]), self.size(field.axis)) for field in self.fields]
-        if any(size != wanted for size, wanted in sizes):
+        if any(size != expected for size, expected in sizes):
             raise ValueError("columns of different lengths")
         if np.any(self.first_lengths > self.lengths) or np.any(self.first_lengths < 1):
             raise ValueError("a first segment is longer than its row, or empty")
@@ -206,10 +206,10 @@ class Features:
             raise ValueError(f"a row has {lengths.max()} tokens, the batch is padded to {tokens}")
         position = np.arange(tokens, dtype=np.int32)
         real = position < lengths[:, None]  # [B, T]
-        where = np.where(real, self._starts(TOKEN)[rows][:, None] + position, 0)
+        indices = np.where(real, self._starts(TOKEN)[rows][:, None] + position, 0)
         mask = real.astype(np.int32)
         inputs = {
-            "input_ids": self.token_ids[where] * mask,
+            "input_ids": self.token_ids[indices] * mask,
             "input_mask": mask,
             "segment_ids": (real & (position >= self.first_lengths[rows][:, None])).astype(np.int32),
         }
