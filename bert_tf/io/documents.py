@@ -180,14 +180,14 @@ class _RepeatedKeyError(Exception):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
                 raise _RepeatedKeyError(name)
             seen.add(name)
-    return made
+    return content
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)

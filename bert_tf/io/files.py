@@ -168,8 +168,8 @@ def unsafe(path: StrPath) -> str:
     A group counts as others unless its number is the owner's, as for a private group. In a folder like /tmp (sticky)
     others cannot change this user's files. Missing paths are not checked.
     """
-    whole = Path(path).resolve()
-    for ancestor in (whole, *whole.parents):
+    resolved = Path(path).resolve()
+    for ancestor in (resolved, *resolved.parents):
         try:
             status = ancestor.lstat()
         except (FileNotFoundError, NotADirectoryError):

@@ -30,14 +30,14 @@ def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another
     Raises OutputError if another process writes to it; `instead` tells a second writer the alternative to waiting.
     """
     folder = Path(path)
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    new_folders = [part for part in (folder, *folder.parents) if not part.exists()]
     atomic.make_folder(folder)
     try:
         with _held(folder / ".writer", folder, instead):
             yield
     finally:
         with contextlib.suppress(OSError):
-            for part in made:
+            for part in new_folders:
                 part.rmdir()
 
 
