@@ -170,8 +170,8 @@ class Model(Predictor):
           ClosedError: the model was closed.
         """
         explainer = self.session("explain", "Model.explain")
-        asked = {"method": method, "label": label, "word": word, "steps": steps}
-        options = {name: value for name, value in asked.items() if value is not None}
+        arguments = {"method": method, "label": label, "word": word, "steps": steps}
+        options = {name: value for name, value in arguments.items() if value is not None}
         explanations: list[Any] = explainer.explain(self.reader.examples(rows), **options)
         return explanations
 
@@ -233,11 +233,11 @@ class Model(Predictor):
           BertError: the folder of the extension was deleted, or it has none.
         """
         if name not in self._sessions:
-            made = extension.needed(name, user).session
-            if not made:
+            declared = extension.needed(name, user).session
+            if not declared:
                 raise BertError(f"{user}: the extension {name} has no session")
             with needing_tensorflow():
-                self._sessions.setdefault(name, extension.load(made)(self))
+                self._sessions.setdefault(name, extension.load(declared)(self))
         session = self._sessions[name]
         if self._closed:
             session.close()
