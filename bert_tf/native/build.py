@@ -81,12 +81,12 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
         atomic.delete_unfinished(folder)
         with atomic.replacing(folder) as temporary:
             temporary.mkdir()
-            made = _build(temporary, chosen)
-            record = {name: value for name, value in made._asdict().items() if name != "folder"}
+            new_build = _build(temporary, chosen)
+            record = {name: value for name, value in new_build._asdict().items() if name != "folder"}
             (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
             for path in (temporary, *temporary.iterdir()):
                 path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # files that others can write are not loaded
-        return made._replace(folder=folder), True
+        return new_build._replace(folder=folder), True
 
 
 def _build(folder: Path, chosen: Compiler) -> Build:

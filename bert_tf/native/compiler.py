@@ -77,16 +77,16 @@ def _named(text: str) -> list[str]:
 
 def _version(command: list[str]) -> str | None:
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
+        result = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return next(iter(done.stdout.splitlines()), None)
+    return next(iter(result.stdout.splitlines()), None)
 
 
-def key(chosen: Compiler) -> str:
+def key(compiler: Compiler) -> str:
     sources = [*sorted(SOURCES.iterdir()), Path(__file__).with_name("check.py"), Path(ops.__file__)]
     depends = {
-        "compiler": [*chosen.command, chosen.version],
+        "compiler": [*compiler.command, compiler.version],
         "flags": flags(),
         "tensorflow": [tf.__version__, tf.version.GIT_VERSION, tf.version.COMPILER_VERSION, *_abi()],
         "cpu": cpu(),
