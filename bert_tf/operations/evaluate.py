@@ -227,8 +227,8 @@ def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
     """The evaluator of the extension of which a flag is given, by settings by name."""
     for entry in extension.found().values():
         if any(values.get(row.name, row.default) != row.default for row in settings_of(entry.evaluating)):
-            made: Evaluator = extension.load(entry.evaluator)()
-            return made
+            evaluator: Evaluator = extension.load(entry.evaluator)()
+            return evaluator
     return Evaluator()
 
 
