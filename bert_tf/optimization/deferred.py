@@ -207,11 +207,11 @@ class DeferredTable:
 
         Decay apart, rows stay where they are for n steps: the average moves towards them by (1 - d^n) / (1 - d^t).
         """
-        missed, whole = self._step - since, moving.counted(self._step)
+        missed, total = self._step - since, moving.counted(self._step)
         beyond = _at(self._beyond, self._step) * tf.exp(decay) - moving.faded(missed) * _at(self._beyond, since)
         return (
-            tf.math.divide_no_nan(moving.counted(missed), whole),
-            tf.math.divide_no_nan(beyond, whole) + tf.math.expm1(decay),
+            tf.math.divide_no_nan(moving.counted(missed), total),
+            tf.math.divide_no_nan(beyond, total) + tf.math.expm1(decay),
         )
 
     def _decays(self) -> tf.Tensor:
