@@ -161,8 +161,8 @@ class _Step:
     @property
     def weights(self) -> int:
         sessions = 2 if self._options.evaluates else 1
-        whole = sum(self._sizes.values()) + self._words * self._has_words
-        return FLOAT * (sessions * whole + self._added)
+        numbers = sum(self._sizes.values()) + self._words * self._has_words
+        return FLOAT * (sessions * numbers + self._added)
 
     @property
     def slots(self) -> int:
@@ -249,9 +249,9 @@ class _Step:
                 continue
             for part, block, share in (("attention", attention, gradient - upper), ("feed-forward", feed_forward, upper)):
                 stages.append(_Stage(f"{name}, {part}", block.total, block.forward, [(0, block.backward)], share))
-        made, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
+        stored, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
         own_gradient = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
-        stages.append(_Stage("head", made, forward, [(0, backward)], own_gradient))
+        stages.append(_Stage("head", stored, forward, [(0, backward)], own_gradient))
         return stages
 
     def _numbers(self, sizes: Sizes) -> int:
@@ -282,8 +282,8 @@ class _Step:
         """Moments and weights times their factors: in an unfused update they need no gradient and are computed early."""
         if self._options.fused_adam and not self._options.lamb:
             return 0
-        whole = self._words if self._trains_words and not self._defers else 0
-        return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * whole
+        table = self._words if self._trains_words and not self._defers else 0
+        return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * table
 
     def _making_current(self) -> Iterator[_Live]:
         if self._defers:
