@@ -139,10 +139,10 @@ def _shown(way: _Way) -> list[Spec]:
 
 def _told(way: _Way) -> list[Spec]:
     unit = f", {way.unit}" if way.unit else ""
-    where = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
+    axes = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
     if way.single:
-        return [*where, told("value", f"value{unit}")]
+        return [*axes, told("value", f"value{unit}")]
     if way.banded:
         ends = [told(name, f"{name}{unit}") for name in ("lowest", "highest")]
-        return [_NAME, *where, told("shown", f"mean{unit}"), *ends, told("runs", "runs", _COUNT)]
-    return [_NAME, *where, told("shown", f"{'smoothed' if way.smooth else 'value'}{unit}")]
+        return [_NAME, *axes, told("shown", f"mean{unit}"), *ends, told("runs", "runs", _COUNT)]
+    return [_NAME, *axes, told("shown", f"{'smoothed' if way.smooth else 'value'}{unit}")]

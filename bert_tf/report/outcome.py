@@ -167,8 +167,8 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     needed = ("precision", "recall", "f1", "support")
     if not isinstance(rows, list):
         return []
-    whole = all(isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows)
-    return rows if whole else []
+    are_complete = all(isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows)
+    return rows if are_complete else []
 
 
 def wrong(evaluated: Evaluated, split: str, most: int) -> list[dict[str, Any]] | None:
@@ -226,11 +226,11 @@ def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:
 def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str, str]]:
     """Splits a text into pieces; text far from all marks is left out."""
     pieces: list[tuple[str, str]] = []
-    at = 0
+    position = 0
     for start, end, mark in marks:
-        pieces += [(_near(text[at:start], after=at > 0, before=True), ""), (text[start:end], mark)]
-        at = end
-    pieces.append((_near(text[at:], after=True, before=False), ""))
+        pieces += [(_near(text[position:start], after=position > 0, before=True), ""), (text[start:end], mark)]
+        position = end
+    pieces.append((_near(text[position:], after=True, before=False), ""))
     return [piece for piece in pieces if piece[0]]
 
 
@@ -244,8 +244,8 @@ def _near(text: str, *, after: bool, before: bool) -> str:
 
 def panels(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = details.get("panels")
-    whole = [panel for panel in listed if _is_panel(panel)] if isinstance(listed, list) else []
-    return [{**panel, "rows": panel["rows"][:MOST_ROWS], "left_out": len(panel["rows"][MOST_ROWS:])} for panel in whole]
+    complete = [panel for panel in listed if _is_panel(panel)] if isinstance(listed, list) else []
+    return [{**panel, "rows": panel["rows"][:MOST_ROWS], "left_out": len(panel["rows"][MOST_ROWS:])} for panel in complete]
 
 
 def _is_panel(panel: Any) -> bool:

@@ -50,8 +50,8 @@ def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[st
     shown = list(itertools.islice(known, _MOST))
     if not shown:
         return ""
-    made = environment().from_string(template.read_text(encoding="utf-8"))
-    html = made.render(runs=shown, others=len(runs) > 1)
+    page_part = environment().from_string(template.read_text(encoding="utf-8"))
+    html = page_part.render(runs=shown, others=len(runs) > 1)
     if not len(shown) == _MOST < len(runs):
         return html
     return html + _LEFT_OUT.format(len(runs) - _MOST, extension.advice("report", ": <code>python -m bert_tf report DIR</code>"))
@@ -62,14 +62,14 @@ def environment() -> jinja2.Environment:
     """Templates with the filters of the page, and the macros in macros.html.j2."""
     import jinja2  # imported only to make a page
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    templates.filters.update(
         number=wording.number,
         value=wording.value,
         duration=wording.duration,
@@ -79,7 +79,7 @@ def environment() -> jinja2.Environment:
         flags=wording.flags,
         svg=_svg,
     )
-    return made
+    return templates
 
 
 def _svg(chart: charts.Spec) -> str:

@@ -347,8 +347,8 @@ def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
     (series, *others) = {run.series for run in runs}
     if others or series is None:
         return ", ".join(run.name for run in runs)
-    whole = [run for run in every if run.series == series]
-    return next(group.name for group in _groups(whole) if group.runs[0] is runs[0])
+    members = [run for run in every if run.series == series]
+    return next(group.name for group in _groups(members) if group.runs[0] is runs[0])
 
 
 def _setting(run: Run) -> str:
