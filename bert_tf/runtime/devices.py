@@ -171,10 +171,10 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
 def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
     numbers = ", ".join(map(str, range(len(gpus))))
     why = extension.advice("devices", " (python -m bert_tf devices says why)")
-    there = f"TensorFlow sees GPU {numbers}" if gpus else f"TensorFlow sees no GPU{why}"
+    message = f"TensorFlow sees GPU {numbers}" if gpus else f"TensorFlow sees no GPU{why}"
     if HIDING in environment:
-        there += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
-    return there
+        message += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
+    return message
 
 
 def _grows(settings: DeviceSettings, environment: Mapping[str, str]) -> bool:
@@ -221,8 +221,8 @@ def _default_threads(variable: str) -> int:
 
 def _set_threads(settings: DeviceSettings) -> None:
     """Sizes the thread pools of this process, created by the first user of a device, not always a session."""
-    asked = settings.intra_op_threads or settings.inter_op_threads
+    is_asked = settings.intra_op_threads or settings.inter_op_threads
     intra, inter = _threads(settings)
-    with contextlib.nullcontext() if asked else contextlib.suppress(RuntimeError):
+    with contextlib.nullcontext() if is_asked else contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(intra)
         tf.config.threading.set_inter_op_parallelism_threads(inter)

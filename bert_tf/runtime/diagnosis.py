@@ -102,8 +102,8 @@ def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
     capability = tuple(map(int, gpu.compute_capability.split(".")))
     if capability >= needed:
         return None
-    wanted = "{}.{}".format(*needed)
-    reason = f"its compute capability is {gpu.compute_capability}, TensorFlow {facts.build.version} needs {wanted} or higher"
+    lowest = "{}.{}".format(*needed)
+    reason = f"its compute capability is {gpu.compute_capability}, TensorFlow {facts.build.version} needs {lowest} or higher"
     if capability >= _LOWEST_OF_2_15 and not facts.build.version.startswith("2.15."):
         return Cause(
             "gpu_too_old",

@@ -119,16 +119,16 @@ def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
     answer = ""
     for fields in (_FIELDS, _FIELDS_OF_OLD):
         try:
-            done = _query("gpu", fields)
+            result = _query("gpu", fields)
         except FileNotFoundError:
             return [], None
         except (OSError, subprocess.SubprocessError) as error:
             return [], f"{_SMI}: {error}"
-        lines = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines()]
+        lines = [[word.strip() for word in line.split(",")] for line in result.stdout.splitlines()]
         rows = [dict(zip(fields, words)) for words in lines if len(words) == len(fields) and words[0].isdecimal()]
         if rows:
             return rows, None
-        answer = " ".join(f"{done.stdout} {done.stderr}".split("\n")).strip()
+        answer = " ".join(f"{result.stdout} {result.stderr}".split("\n")).strip()
         if "not a valid field" not in answer:
             break
     return [], f"{_SMI}: {answer or 'no answer'}"
