@@ -29,10 +29,10 @@ def joined(row: Sequence[object], columns: Sequence[str]) -> str:
     if len(columns) == 1:
         return text(row[0], columns[0])
     parts = [text("" if cell is None else cell, column, may_be_empty=True) for cell, column in zip(row, columns)]
-    whole = " ".join(part for part in parts if part.strip())
-    if not whole:
+    joined_text = " ".join(part for part in parts if part.strip())
+    if not joined_text:
         raise RowError(f"the texts in columns {', '.join(map(repr, columns))} are empty")
-    return whole
+    return joined_text
 
 
 def name(cell: object, column: str) -> str:

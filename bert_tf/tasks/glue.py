@@ -61,11 +61,11 @@ class GlueTask:
         if not names:
             has = ", ".join(name for split_names in self.split_names.values() for name in split_names)
             raise DataError(f"{self.name} has no split for {purpose}, only {has}", data_dir)
-        there = tuple(name for name in names if self.file(data_dir, name).is_file())
-        for name in names if there else ():
-            if name not in there:
-                _warn_of_missing(self.file(data_dir, name), purpose, ", ".join(there))
-        return there or names[:1]
+        present = tuple(name for name in names if self.file(data_dir, name).is_file())
+        for name in names if present else ():
+            if name not in present:
+                _warn_of_missing(self.file(data_dir, name), purpose, ", ".join(present))
+        return present or names[:1]
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         return Path(data_dir) / f"{split}.tsv"
@@ -130,8 +130,8 @@ def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list
 
 
 @functools.cache  # once, however often a run asks for the splits
-def _warn_of_missing(path: Path, purpose: str, there: str) -> None:
-    _LOG.warning("%s is missing: for %s there is only %s", path, purpose, there)
+def _warn_of_missing(path: Path, purpose: str, present: str) -> None:
+    _LOG.warning("%s is missing: for %s there is only %s", path, purpose, present)
 
 
 def _counting_empty(examples: Iterable[SentenceExample], path: str) -> Iterator[SentenceExample]:

@@ -102,8 +102,8 @@ def fields_of(kind: str) -> Mapping[str, Hint]:
     return known if isinstance(known, Mapping) else hints_of(known)
 
 
-def _returned(made: property) -> Hint:
-    return _hint(typing.get_type_hints(made.fget, include_extras=True)["return"])._replace(is_property=True)
+def _returned(member: property) -> Hint:
+    return _hint(typing.get_type_hints(member.fget, include_extras=True)["return"])._replace(is_property=True)
 
 
 def _hint(hint: Any) -> Hint:

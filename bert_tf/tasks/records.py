@@ -100,8 +100,8 @@ def of_parquet(source: text_lines.Source, path: str) -> Iterator[dict[str, Any]]
         raise DataError(f"Parquet needs pyarrow: {extras.install('parquet')}; or save the table as JSON lines", path) from error
     with contextlib.ExitStack() as end:
         try:
-            whole = end.enter_context(source.open()) if isinstance(source, text_lines.Elsewhere) else os.fspath(source)
-            file = end.enter_context(pyarrow.parquet.ParquetFile(whole, page_checksum_verification=True))
+            parquet_source = end.enter_context(source.open()) if isinstance(source, text_lines.Elsewhere) else os.fspath(source)
+            file = end.enter_context(pyarrow.parquet.ParquetFile(parquet_source, page_checksum_verification=True))
             names = file.schema_arrow.names
             if len(set(names)) < len(names):
                 raise DataError("two columns have the same name", path)

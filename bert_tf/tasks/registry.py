@@ -48,8 +48,8 @@ def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task
 
 def _of_extension(declared: Extension, new: NewTask) -> _OfSettings:
     def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
-        made: Task = extension.load(new.make)(task, settings, labels)
-        return made
+        task_object: Task = extension.load(new.make)(task, settings, labels)
+        return task_object
 
     return make, frozenset((*setting_names(declared.of_tasks), *new.takes)).difference(new.without)
 

@@ -169,13 +169,13 @@ class Table:
         Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, for JSON
         any value. `report` gets each unusable row, which is then skipped.
         """
-        where = self._find(columns)
+        positions = self._find(columns)
         for row in self._rows:
             if isinstance(row, DataError):
                 report(row)
                 continue
             try:
-                made = make(row.line, self._pick(row.cells, where))
+                converted = make(row.line, self._pick(row.cells, positions))
             except RowError as problem:
                 report(self.problem(str(problem), row.line))
             else:
@@ -183,7 +183,7 @@ class Table:
                     cells = row.cells
                     values = map(cells.get, self.names) if isinstance(cells, dict) else cells
                     self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
-                yield made
+                yield converted
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
         """Returns the positions of columns, or their names if rows are objects."""
@@ -203,11 +203,11 @@ class Table:
             return int(column) - 1
         return None
 
-    def _pick(self, cells: list[Any] | dict[str, Any], where: Sequence[Any]) -> list[Any]:
+    def _pick(self, cells: list[Any] | dict[str, Any], positions: Sequence[Any]) -> list[Any]:
         if isinstance(cells, dict) != self._keyed:
             raise RowError(f"expected {'an object' if self._keyed else 'an array'}, as in the first line")
         if isinstance(cells, dict):
-            missing = [name for name in where if name not in cells]
+            missing = [name for name in positions if name not in cells]
             if missing:
                 raise RowError(f"no {', '.join(map(repr, missing))} in the object")
         elif len(cells) != self.width:
@@ -215,7 +215,7 @@ class Table:
             if self._form == _NAMED_TSV and any(cell.startswith('"') and cell.count('"') % 2 for cell in cells):
                 hint = f"; {_IN_QUOTES}"
             raise RowError(f"{len(cells)} cells, expected {self.width}{hint}")
-        return [cells[position] for position in where]
+        return [cells[position] for position in positions]
 
 
 def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:

@@ -46,8 +46,8 @@ class RowColumns:
         """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):
             raise RowError(f"is a {type(row).__name__}; named columns require mappings or a data frame")
-        wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
-        missing = [name for name in wanted if name and not _has(row, name)]
+        names = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
+        missing = [name for name in names if name and not _has(row, name)]
         if missing:
             raise RowError(f"no {', '.join(map(repr, missing))}; there are {', '.join(map(str, row)):.200}")
         return row
@@ -162,12 +162,12 @@ def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -
     texts, label = columns.texts(row), columns.label_column if columns.label_column in row else _LABEL
     if texts is None or (kind is not None and label not in row):
         if texts is None and sum(name in row for name in _TEXT_NAMES) > 1 and not columns.text_a:
-            there = ", ".join(name for name in row if name in _TEXT_NAMES)
-            raise RowError(f"has {there}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
+            present = ", ".join(name for name in row if name in _TEXT_NAMES)
+            raise RowError(f"has {present}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
         named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
-        wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
-        there = ", ".join(map(str, row))
-        raise RowError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
+        choices = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
+        present = ", ".join(map(str, row))
+        raise RowError(f"has {present:.200}; give {choices}{', and label' if kind else ''}")
     return texts, row.get(label), row.get(columns.id_column or _ID, row.get(_ID))
 
 

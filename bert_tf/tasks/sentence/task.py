@@ -224,9 +224,9 @@ class LabelColumn:
             return
         if not counts and bad.count:
             raise bad.of_all()
-        there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
+        what = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
         others = f"; {bad.count} rows cannot be used, the first: {bad.first[0]}" if bad.count else ""
-        raise DataError(f"{there} in column {self.column!r}; at least two labels are required{others}", path)
+        raise DataError(f"{what} in column {self.column!r}; at least two labels are required{others}", path)
 
     def _names(self, cell: object) -> tuple[str, ...]:
         """Returns one name, or any number if cells hold several labels."""
@@ -267,7 +267,7 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in sorted(names):
         folded = name.casefold()
         cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
-        keys = {folded, *(folded[:at] + folded[at + 1 :] for at in cut)}
+        keys = {folded, *(folded[:position] + folded[position + 1 :] for position in cut)}
         others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}
         yield from ((other, name) for other in sorted(others))
         for key in keys:
