@@ -167,9 +167,9 @@ def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
         return None
     from tokenizers import AddedToken
 
-    made = _library(vocabulary.to_text(), path)
-    made.add_tokens([AddedToken(**{name: value for name, value in entry.items() if name != "id"}) for entry in entries])
-    text: str = made.to_str()
+    tokenizer = _library(vocabulary.to_text(), path)
+    tokenizer.add_tokens([AddedToken(**{name: value for name, value in entry.items() if name != "id"}) for entry in entries])
+    text: str = tokenizer.to_str()
     return text
 
 
@@ -210,10 +210,10 @@ def _library(text: str, path: object = "tokenizer.json") -> Any:
     from tokenizers import Tokenizer
 
     with _readable(path):
-        made = Tokenizer.from_str(text)
-    made.no_padding()
-    made.no_truncation()
-    return made
+        tokenizer = Tokenizer.from_str(text)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 @contextlib.contextmanager
