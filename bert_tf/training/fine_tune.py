@@ -150,6 +150,6 @@ def fine_tune(spec: RunSpec, *, environment: Mapping[str, str], task: Task | Non
             run = dataclasses.replace(run, machine=speed.with_kernels(run.spec.speed, machine, environment))
         if spec.actions.do_train:
             run = _fitted(run)
-        done = _carried_out(run)
-        _report(done.run)
-    return done
+        trained = _carried_out(run)
+        _report(trained.run)
+    return trained

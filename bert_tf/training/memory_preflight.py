@@ -51,9 +51,9 @@ def fitted(run: Run, memory: int | None) -> Run:
 
     Raises PreflightError if the forecast exceeds the memory by more than its error, and --check_memory is on.
     """
-    wanted = run.spec.train.fit_memory, run.spec.train.check_memory
+    switches = run.spec.train.fit_memory, run.spec.train.check_memory
     rules = run.spec.devices.rules
-    if not run.machine.sees_gpu or memory is None or not _can_tell(run, rules) or not any(wanted):
+    if not run.machine.sees_gpu or memory is None or not _can_tell(run, rules) or not any(switches):
         if run.spec.train.fit_memory:
             log.warning("--train_batch_size=auto: the GPU memory is unknown; the batch size stays as given")
         return run
@@ -110,21 +110,21 @@ def _features(run: Run, examples: Sequence[Example]) -> Features:
 
 
 def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
-    train, chosen = run.spec.train, run.spec.speed
+    train, computing = run.spec.train, run.spec.speed
     options = ComputeOptions(
         micro_batches=train.gradient_accumulation_steps,
         recompute=train.recompute,
-        precision=chosen.precision,
+        precision=computing.precision,
         frozen=train.frozen,
         host_embeddings=hosted,
-        pack_tokens=chosen.pack_tokens,
+        pack_tokens=computing.pack_tokens,
         padding=lengths.padding,
         spread=lengths.spread,
         places=lengths.places,
-        last_layer_cls_only=chosen.last_layer_cls_only,
-        custom_gradients=chosen.custom_gradients,
-        fused_adam=chosen.fused_adam,
-        defer_embeddings=chosen.defer_embeddings,
+        last_layer_cls_only=computing.last_layer_cls_only,
+        custom_gradients=computing.custom_gradients,
+        fused_adam=computing.fused_adam,
+        defer_embeddings=computing.defer_embeddings,
         lamb=train.optimizer == LAMB,
         averages=train.ema is not None,
         replicas=run.machine.replicas,
@@ -173,8 +173,8 @@ def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     if estimate.needed <= memory:
         log.info("%s (%s)", message, estimate.moment)
         return
-    taken = gpu_failures.others()
-    message += f" ({taken})" if taken else ""
+    users = gpu_failures.others()
+    message += f" ({users})" if users else ""
     plans = [entry.remedies for entry in extension.found().values() if entry.remedies]
     helps: list[str] = []
     if lengths.together == 1:  # else batch sizes would count rows

@@ -125,9 +125,9 @@ def find_task(
     return task_object, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
 
 
-def _weights(spec: RunSpec, source: ModelSource, trained: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
+def _weights(spec: RunSpec, source: ModelSource, trained: tuple[str, Path] | None, recipe_names: Collection[str]) -> Trained:
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
-    explicit = spec.given | set(chosen) if trained else set(_OF_TEXTS)
+    explicit = spec.given | set(recipe_names) if trained else set(_OF_TEXTS)
     of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in explicit}
     overrides = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
     if trained:
@@ -190,8 +190,8 @@ def _purposes(spec: RunSpec) -> list[str]:
     actions = spec.actions
     during_training = actions.do_train and spec.train.eval_every_n_steps > 0
     evaluates = actions.do_eval or spec.deciding is not None or during_training
-    wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
-    return [purpose for purpose, do in wanted.items() if do]
+    is_read = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
+    return [purpose for purpose, do in is_read.items() if do]
 
 
 def _as_trained(spec: RunSpec, checkpoint: str, record: Mapping[str, Any]) -> RunSpec:

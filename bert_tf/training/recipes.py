@@ -67,8 +67,8 @@ def recipe_of(
 def dropped_recipe(settings: RunSpec, recipe: Recipe) -> dict[str, float | str]:
     """What the default checkpoint's recipe would change if training starts from another checkpoint without a recipe."""
     drops = settings.actions.do_train and recipe.origin == FOR_DEFAULT
-    chosen = _left_open(settings, settings.program.recipe) if drops else {}
-    return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
+    recipe_values = _left_open(settings, settings.program.recipe) if drops else {}
+    return {name: value for name, value in recipe_values.items() if getattr(settings.train, name) != value}
 
 
 def _left_open(settings: RunSpec, recipe: Mapping[str, float | str]) -> dict[str, float | str]:

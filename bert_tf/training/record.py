@@ -128,8 +128,8 @@ def _program(name: str) -> tuple[str, ...]:
 def _of_extensions(settings: RunSpec) -> dict[str, Any]:
     """Those that differ from their defaults, and all of the extension whose command trains."""
     values: dict[str, Any] = {}
-    for name, asked in settings.asked.items():
-        values.update(values_of(asked) if settings.is_own(name) else changed(asked))
+    for name, extension_settings in settings.asked.items():
+        values.update(values_of(extension_settings) if settings.is_own(name) else changed(extension_settings))
     return {name: value for name, value in values.items() if _is_recorded(name, value)}
 
 

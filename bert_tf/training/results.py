@@ -93,10 +93,10 @@ def write_predictions(
         atomic.write_text(folder / name, text)
     written = folder / next(iter(files))
     log.info("predictions of %d examples are in %s", len(examples), written)
-    wanted = task.submission(split)
-    if wanted is not None:
-        submission = atomic.make_folder(folder / run_layout.SUBMISSION, follows=False)
-        _write_lines(submission / f"{wanted.name}.tsv", wanted.lines(family, predictions))
+    submission = task.submission(split)
+    if submission is not None:
+        submission_dir = atomic.make_folder(folder / run_layout.SUBMISSION, follows=False)
+        _write_lines(submission_dir / f"{submission.name}.tsv", submission.lines(family, predictions))
     return written
 
 

@@ -98,7 +98,12 @@ class RunSpec:
     @property
     def drivers(self) -> dict[str, Driver]:
         """What trains several runs, by the setting that asks for it; empty for one run."""
-        return {name: DRIVERS[name] for asked in self.asked.values() for name in changed(asked) if name in DRIVERS}
+        return {
+            name: DRIVERS[name]
+            for extension_settings in self.asked.values()
+            for name in changed(extension_settings)
+            if name in DRIVERS
+        }
 
     def parts(self) -> dict[str, Part]:
         """Makes what the extensions that are asked for add to a run, by their names."""
@@ -196,8 +201,8 @@ def _check_training(config: RunSpec) -> None:
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
-    for asked in config.asked.values():
-        asked.check(config)
+    for extension_settings in config.asked.values():
+        extension_settings.check(config)
     if len(config.drivers) > 1:
         raise FlagError(f"{' and '.join(f'--{name}' for name in config.drivers)} exclude each other: each trains several runs")
 
