@@ -148,9 +148,9 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
     usable: dict[str, Extension] = {name: load(f"{_GROUP}.{name}:EXTENSION") for name in ours}
     problems = []
     for point in _entry_points():
-        named = f"extension {point.name} ({point.value})"
+        source = f"extension {point.name} ({point.value})"
         if not point.name.isidentifier() or point.name in usable:
-            problems.append(f"{named}: name it otherwise, as a name of Python that is not taken")
+            problems.append(f"{source}: name it otherwise, as a name of Python that is not taken")
             continue
         _refuse_unfinished(point.value)
         try:
@@ -160,7 +160,7 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
             _refuse_unusable(extension, list(usable.values()))
             usable[point.name] = extension
         except Exception as error:  # whatever a module does when it is imported
-            problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
+            problems.append(f"{source}: {type(error).__name__}: {error}; correct or uninstall its package")
     return usable, tuple(problems)
 
 

@@ -23,9 +23,9 @@ def with_gradient(function: Callable[..., tuple[tf.Tensor, Gradient]]) -> Callab
         tensors = [tf.convert_to_tensor(input_) for input_ in inputs]
         result, gradient = function(*tensors)
         with result.graph.gradient_override_map({"IdentityN": _NAME}):
-            named = tf.identity_n([result, *tensors])[0]
-        setattr(named.op, _NAME, gradient)  # lives as long as the graph
-        return named
+            output = tf.identity_n([result, *tensors])[0]
+        setattr(output.op, _NAME, gradient)  # lives as long as the graph
+        return output
 
     return apply
 
