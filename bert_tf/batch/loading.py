@@ -85,8 +85,8 @@ def _described(
     beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
     path = _file(overrides.vocab_file, beside, "--vocab_file")
     vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
-    known = [case for case in (overrides.do_lower_case, recorded.do_lower_case) if case is not None]
-    lower_case = not vocabulary.own_rules and (known[0] if known else casing.find(vocabulary).lower_case)
+    cases = [case for case in (overrides.do_lower_case, recorded.do_lower_case) if case is not None]
+    lower_case = not vocabulary.own_rules and (cases[0] if cases else casing.find(vocabulary).lower_case)
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, record)
@@ -117,8 +117,8 @@ def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     return library.read_tokenizer(path)
 
 
-def _file(named: str | None, beside: Path, flag: str) -> Path:
-    path = Path(named) if named else beside
+def _file(named_file: str | None, default: Path, flag: str) -> Path:
+    path = Path(named_file) if named_file else default
     why = files.missing(path)
     if why:
         raise CheckpointError(f"{path}: {why}; name it with {flag}")

@@ -112,7 +112,7 @@ def _whole(row: Row) -> Row:
     ends = [end for low, high in row.intervals_95.values() for end in (low, high)]
     numbers = [*row.metrics.values(), *ends, row.loss, row.examples, row.examples_per_second]
     measured = bool(row.metrics) and all(isinstance(number, (int, float)) for number in numbers)
-    named = all(isinstance(text, str) for text in (*row.key, row.collapsed or ""))
-    if not named or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
+    has_names = all(isinstance(text, str) for text in (*row.key, row.collapsed or ""))
+    if not has_names or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
         raise ValueError
     return row
