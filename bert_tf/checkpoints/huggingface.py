@@ -241,9 +241,9 @@ def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 
 
-def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
+def fetched(hub_name: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the cached TensorFlow checkpoint of a model of the hub, with a file that names its revision."""
-    snapshot = hub.fetch(named)
+    snapshot = hub.fetch(hub_name)
     return converted(snapshot.folder, checkpoints_dir, of_hub=snapshot)
 
 

@@ -125,8 +125,8 @@ def write(
     """
     known = architecture or of_encoder(guessed(weights), config)
     pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
-    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
-    names = {name: named[name] for name in sorted(weights) if name in named}
+    huggingface_names = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
+    names = {name: huggingface_names[name] for name in sorted(weights) if name in huggingface_names}
     transposed = {name for name in names if name.endswith("/kernel")}
     parts: dict[str, dict[int, npt.NDArray[Any]]] = {}  # several kernels may be one tensor
     for name, new in names.items():

@@ -65,13 +65,13 @@ def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
     tables += [_table(f"embeddings/{name}", f"embeddings.{name}") for name in config.position_kind.tables(config)]
     pairs = [*tables, *(pair for part in _parts(config) for pair in _pairs(part, biases=config.biases))]
     row = ENCODERS[config.model_type]
-    named = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
-    joined = collections.Counter(pair.huggingface for pair in named)
+    renamed = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
+    joined = collections.Counter(pair.huggingface for pair in renamed)
     seen: collections.Counter[str] = collections.Counter()
-    for number, pair in enumerate(named):
-        named[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
+    for number, pair in enumerate(renamed):
+        renamed[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
         seen[pair.huggingface] += 1
-    return tuple(named)
+    return tuple(renamed)
 
 
 def _tables(config: BertConfig) -> Iterator[str]:

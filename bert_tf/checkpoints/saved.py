@@ -52,20 +52,20 @@ class Found(NamedTuple):
 
 def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = problem_of) -> Found:
     """Returns the checkpoint that the folder's list names, else, with a warning, the newest complete one."""
-    named, by_step = _named(folder), _by_step(folder)
+    in_list, by_step = _named(folder), _by_step(folder)
     problem: str | None = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
-    if named is not None:
-        problem = check(named)
+    if in_list is not None:
+        problem = check(in_list)
         if problem is None:
-            return Found(named)
-    others = (prefix for prefix in by_step if prefix != named)
+            return Found(in_list)
+    others = (prefix for prefix in by_step if prefix != in_list)
     complete = next((prefix for prefix in others if check(prefix) is None), None)
     if complete is not None:
         _warn_once(f"{problem}; continuing from {Path(complete).name}, the newest complete checkpoint in {folder}")
         return Found(complete)
     latest = next(iter(by_step), None)
-    last = named if named in by_step else latest
-    return Found(last, problem if named is not None or last else None)
+    last = in_list if in_list in by_step else latest
+    return Found(last, problem if in_list is not None or last else None)
 
 
 def go_on_from(prefix: str) -> None:
