@@ -39,8 +39,8 @@ def failure(error: BaseException, *, where: str = "") -> tuple[int, list[str]]:
         return error.status, [_one_line(problem) for problem in error.problems]
     if isinstance(error, BertError):
         return error.status, [_one_line(str(error))]
-    known = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
-    return (_UNUSABLE, [_one_line(known)]) if known else (_INTERNAL, [unforeseen(error, where)])
+    explanation = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
+    return (_UNUSABLE, [_one_line(explanation)]) if explanation else (_INTERNAL, [unforeseen(error, where)])
 
 
 def unforeseen(error: BaseException, where: str = "") -> str:
