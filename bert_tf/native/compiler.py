@@ -106,8 +106,8 @@ def cpu(info: Path = _CPU_INFO) -> list[str]:
 
 def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
     """Instructions of an x86 CPU by Linux names; empty for other CPUs or if unknown."""
-    named = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
-    return frozenset(named.get("flags", "").split())
+    fields = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
+    return frozenset(fields.get("flags", "").split())
 
 
 def _abi() -> list[str]:
