@@ -36,12 +36,12 @@ def count(timing: Mapping[str, Any]) -> int:
 def _parts(timing: Mapping[str, Any]) -> list[Part]:
     """The measured parts of a step, and the rest of batch_cost."""
     batch, reader, communication = (_mean(timing, name) for name in ("batch", "reader", "communication"))
-    named = {
+    seconds_by_name = {
         "computing": max(batch - reader - communication, 0.0),
         "waiting for the batch (reader_cost)": reader,
         "adding up gradients of replicas": communication,
     }
-    return sorted(shares(named), key=lambda part: -part["seconds"])
+    return sorted(shares(seconds_by_name), key=lambda part: -part["seconds"])
 
 
 def _wall(timing: Mapping[str, Any]) -> list[Part]:
@@ -55,9 +55,9 @@ def _wall(timing: Mapping[str, Any]) -> list[Part]:
     return [*large, {"name": f"{len(small)} smaller parts", **sums}]
 
 
-def shares(named: Mapping[str, float]) -> list[Part]:
-    total = sum(seconds for seconds in named.values() if seconds > 0)
-    return [{"name": name, "seconds": t, "percent": 100 * t / total} for name, t in named.items() if t > 0]
+def shares(seconds_by_name: Mapping[str, float]) -> list[Part]:
+    total = sum(seconds for seconds in seconds_by_name.values() if seconds > 0)
+    return [{"name": name, "seconds": t, "percent": 100 * t / total} for name, t in seconds_by_name.items() if t > 0]
 
 
 def _mean(timing: Mapping[str, Any], name: str) -> float:
