@@ -43,18 +43,18 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
 
     A GPU named by --device becomes the only one, so its number changes. `placement` rejects devices that do not exist.
     """
-    named = _named_gpus(settings)
-    if named is None:
+    numbers = _named_gpus(settings)
+    if numbers is None:
         return settings
-    if not named:  # the CPU
+    if not numbers:  # the CPU
         return dataclasses.replace(settings, visible_gpus="none", num_gpus=None)
     gpus = _chosen_gpus(settings, environment)
-    if max(named) >= len(gpus):
+    if max(numbers) >= len(gpus):
         return settings
     everyone = tf.config.list_physical_devices("GPU")
-    seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(named) : max(named) + 1])
+    visible = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(numbers) : max(numbers) + 1])
     device = settings.device and f"/device:GPU:{_number(placement.normalized(settings.device)) % settings.virtual_devices}"
-    return dataclasses.replace(settings, visible_gpus=seen, num_gpus=None, device=device)
+    return dataclasses.replace(settings, visible_gpus=visible, num_gpus=None, device=device)
 
 
 def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
