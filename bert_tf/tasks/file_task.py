@@ -50,9 +50,9 @@ class FileTask(Splits):
         return bool(self._patterns) and not any(self._files.values())
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        named = self._files[split]
-        if named:
-            return Path(named)
+        file_name = self._files[split]
+        if file_name:
+            return Path(file_name)
         if not self.reads_folder:
             apart = "; if there is one file, put every fifth row aside, or train with --folds=5" if split == DEV else ""
             raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named{apart}")

@@ -54,9 +54,9 @@ class RowColumns:
 
     def texts(self, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Returns the texts of a row by the named keys, else by the default ones; None if it has neither."""
-        named = [name for name in (self.text_a, self.text_b) if name]
-        if named and all(_has(row, name) for name in named):
-            return tuple(_cell(row, name) for name in named)
+        custom_keys = [name for name in (self.text_a, self.text_b) if name]
+        if custom_keys and all(_has(row, name) for name in custom_keys):
+            return tuple(_cell(row, name) for name in custom_keys)
         keys = usual_texts(row.__contains__)
         return tuple(row[key] for key in keys) if keys else None
 
@@ -164,8 +164,8 @@ def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -
         if texts is None and sum(name in row for name in _TEXT_NAMES) > 1 and not columns.text_a:
             present = ", ".join(name for name in row if name in _TEXT_NAMES)
             raise RowError(f"has {present}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
-        named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
-        choices = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
+        custom_keys = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
+        choices = " or ".join(" and ".join(keys) for keys in (*custom_keys, *USUAL_TEXTS))
         present = ", ".join(map(str, row))
         raise RowError(f"has {present:.200}; give {choices}{', and label' if kind else ''}")
     return texts, row.get(label), row.get(columns.id_column or _ID, row.get(_ID))

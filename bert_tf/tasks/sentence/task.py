@@ -139,8 +139,8 @@ class CustomTask(FileTask):
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
         if self._settings.text_a:
-            named = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
-            return [_columns(table, flag, columns) for flag, columns in named.items() if columns]
+            by_flag = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
+            return [_columns(table, flag, columns) for flag, columns in by_flag.items() if columns]
         usual = usual_texts(table.has)
         if not usual:
             raise DataError(
@@ -149,13 +149,13 @@ class CustomTask(FileTask):
         return [[column] for column in usual]
 
 
-def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
+def _columns(table: tables.Table, flag: str, value: str) -> list[str]:
     """Returns the columns in a flag: one, or several separated by commas."""
-    if table.has(named):
-        return [named]
-    parts = [part if table.has(part) else part.strip() for part in named.split(",")]
+    if table.has(value):
+        return [value]
+    parts = [part if table.has(part) else part.strip() for part in value.split(",")]
     if "" in parts:
-        raise FlagError(f"--{flag}={named}: a name is empty; remove the extra comma")
+        raise FlagError(f"--{flag}={value}: a name is empty; remove the extra comma")
     return parts
 
 
@@ -247,12 +247,12 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     """Warns of likely typing errors: labels with few rows, or one letter from another."""
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
-        named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
-        _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, named)
+        listing = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
+        _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, listing)
     near = [f"{label!r} ({counts[label]}) and {other!r} ({counts[other]})" for label, other in _near(counts)]
     if near:
-        named = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
-        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, named)
+        listing = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
+        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, listing)
 
 
 def _least_rows(counts: Mapping[str, int]) -> float:
