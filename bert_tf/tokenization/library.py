@@ -49,11 +49,11 @@ class LibraryVocabulary(Vocabulary):
         self._text, self.text_rules = text, PUBLISHED
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
-        named = {number: token for token, number in self._ids.items()}
-        if max(named, default=0) > len(named) + _MOST_GAPS:
-            token = named[max(named)]
-            raise VocabularyError(f"{token!r:.80} has the id {max(named)}, but there are {len(named)} pieces", path)
-        self.tokens = tuple(named.get(number, f"[{number}]") for number in range(max(named, default=0) + 1))
+        by_id = {number: token for token, number in self._ids.items()}
+        if max(by_id, default=0) > len(by_id) + _MOST_GAPS:
+            token = by_id[max(by_id)]
+            raise VocabularyError(f"{token!r:.80} has the id {max(by_id)}, but there are {len(by_id)} pieces", path)
+        self.tokens = tuple(by_id.get(number, f"[{number}]") for number in range(max(by_id, default=0) + 1))
         with _readable(path):
             template = roles.template(self.library, path)
         self.cls_id, self.sep_id, self.separators = template
@@ -139,11 +139,11 @@ def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
     source = Path(path)
     if source.suffix not in _READERS:
         return Vocabulary.from_file(source)
-    named = roles.named_in(source.parent)
-    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=named)
+    token_by_role = roles.named_in(source.parent)
+    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=token_by_role)
     text = _with_added(vocabulary, source)
     if text is not None:
-        vocabulary = LibraryVocabulary(text, path=source, named_tokens=named)
+        vocabulary = LibraryVocabulary(text, path=source, named_tokens=token_by_role)
     vocabulary.folder = source.absolute().parent
     return vocabulary
 

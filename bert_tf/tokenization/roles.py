@@ -36,7 +36,7 @@ class Template(NamedTuple):
 
 def named_in(folder: Path) -> dict[str, str]:
     """Returns the tokens that a folder's files name, by role; VocabularyError for a name that is no text."""
-    named: dict[str, str] = {}
+    token_by_role: dict[str, str] = {}
     for path in (folder / text_rules.CONFIG, folder / SPECIAL_MAP):
         values = text_rules.content(path)
         for role in (PAD, UNK, CLS, SEP, MASK):
@@ -45,8 +45,8 @@ def named_in(folder: Path) -> dict[str, str]:
             if token is not None and not isinstance(token, str):
                 raise VocabularyError(f"{role} is {token!r:.80}, expected a token", path)
             if token:
-                named.setdefault(role, token)
-    return named
+                token_by_role.setdefault(role, token)
+    return token_by_role
 
 
 def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:
