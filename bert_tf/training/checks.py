@@ -62,11 +62,11 @@ def _warn_of_leaks(run: Run) -> None:
     texts = {hash(example.texts) for example in run.examples[run.train_split]} if held_out else set()
     for split in held_out:
         rows = run.examples[split]
-        known = [example.guid for example in rows if hash(example.texts) in texts]
-        if known:
-            named = ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED)
+        leaked = [example.guid for example in rows if hash(example.texts) in texts]
+        if leaked:
+            listing = ", ".join(leaked[:_NAMED]) + ", ..." * (len(leaked) > _NAMED)
             log.warning(
-                "%s: %d of %d rows are in train too, so their scores say little: %s", *(split, len(known), len(rows), named)
+                "%s: %d of %d rows are in train too, so their scores say little: %s", *(split, len(leaked), len(rows), listing)
             )
 
 

@@ -180,8 +180,8 @@ def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     if lengths.together == 1:  # else batch sizes would count rows
         helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]
     largest = fitting.largest_batch(step, memory) // lengths.together
-    named = any("--train_batch_size" in text for text in helps)
-    helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    has_flag = any("--train_batch_size" in text for text in helps)
+    helps += [f"--train_batch_size={largest}"] if largest and not has_flag else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]
     remedy = f"try {' or '.join(helps) or 'a smaller model'}"
     remedy += extension.advice("memory plan", "; python -m bert_tf memory plan shows what uses it")

@@ -181,8 +181,8 @@ def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSourc
     dropped = dropped_recipe(spec, recipe) if own_record and own_record.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
-    named = "--output_dir" if "output_dir" in spec.given else "default"
-    log.info("output to %s (%s)", spec.output.output_dir, named)
+    origin = "--output_dir" if "output_dir" in spec.given else "default"
+    log.info("output to %s (%s)", spec.output.output_dir, origin)
 
 
 def _purposes(spec: RunSpec) -> list[str]:
@@ -232,16 +232,18 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     output_dir = spec.output.folder
     if "init_checkpoint" not in spec.given:
         return require_checkpoint(output_dir), output_dir
-    named = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
+    named_checkpoint = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
     checkpoint = kept.best_or_newest(output_dir)
-    if checkpoint is None or named.resolve().parent in run_layout.own_folders(output_dir):
-        if not _has_head(named):
+    if checkpoint is None or named_checkpoint.resolve().parent in run_layout.own_folders(output_dir):
+        if not _has_head(named_checkpoint):
             raise CheckpointError(
-                f"{named}: {PRETRAINED}; train it first (--do_train),"
+                f"{named_checkpoint}: {PRETRAINED}; train it first (--do_train),"
                 " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
             )
-        return str(named), named.parent
-    if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
+        return str(named_checkpoint), named_checkpoint.parent
+    if _is_trained(named_checkpoint) and digest(str(named_checkpoint)) != run_folder.trained(output_dir).get(
+        "checkpoint_sha256"
+    ):
         raise FlagError(
             f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {checkpoint};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
