@@ -145,7 +145,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
         best = atomic.make_folder(self._folder / BEST, follows=False) / run_layout.of_step(run_layout.CHECKPOINTS, step)
         self._forward.save(best)
-        kept.keep_alone(best, self._folder)
+        kept.keep_only(best, self._folder)
 
     def _gives_up(self, step: int) -> bool:
         return self._plan.stopped_at(self._folder, up_to=step) is not None

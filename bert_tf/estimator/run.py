@@ -170,7 +170,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
         )
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        kept.settle_average(checkpoint)
+        kept.publish_average(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 

@@ -202,16 +202,19 @@ def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     return dict(decision)
 
 
-def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
-    """Returns one line for each setting in `now`, by record keys, that differs from the run's record."""
+def misfits(output_dir: str | os.PathLike[str], requested: Mapping[str, Any]) -> list[str]:
+    """Returns one line for each setting in `requested`, by record keys, that differs from the run's record."""
     record = load_record(output_dir)
     if record is None:
         return []
-    earlier = {key: record[DETERMINING].get(key) for key in now}
-    if "kind" in now and earlier["kind"] not in (None, now["kind"]):
+    earlier = {key: record[DETERMINING].get(key) for key in requested}
+    if "kind" in requested and earlier["kind"] not in (None, requested["kind"]):
         task = record[DETERMINING]["task_name"]
-        return [f"{output_dir}: trained on {task} ({earlier['kind']}), not on a task of the kind {now['kind']}; name that task"]
-    return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, now)]
+        return [
+            f"{output_dir}: trained on {task} ({earlier['kind']}), not on a task of the kind {requested['kind']};"
+            " name that task"
+        ]
+    return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, requested)]
 
 
 def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
@@ -221,9 +224,9 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {mismatch}")
-    now = config.as_dict()
-    earlier = {**now, **record.get("bert_config", {}), **{name: now[name] for name in _OF_TRAINING_ONLY}}
-    differences = _differences(earlier, now)
+    current = config.as_dict()
+    earlier = {**current, **record.get("bert_config", {}), **{name: current[name] for name in _OF_TRAINING_ONLY}}
+    differences = _differences(earlier, current)
     if differences:
         problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {mismatch}")
     return problems
@@ -306,10 +309,13 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    now = documents.json_value(documents.to_json(record[DETERMINING]))
-    differences = _differences(earlier[DETERMINING], now)
-    changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
-    extends = len(now.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {EXTENDED, *DURATION}
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
+    differences = _differences(earlier[DETERMINING], requested)
+    changed = {key for key in {*earlier[DETERMINING], *requested} if earlier[DETERMINING].get(key) != requested.get(key)}
+    extends = len(requested.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {
+        EXTENDED,
+        *DURATION,
+    }
     if differences and not extends:
         shorter = " a run can be trained longer, not shorter;" if changed <= DURATION else ""
         raise OutputError(
@@ -343,17 +349,17 @@ def _is_native(machine: object) -> bool:
     return isinstance(machine, Mapping) and bool(machine.get(NATIVE))
 
 
-def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:
+def _another(earlier: Mapping[str, Any], requested: Mapping[str, Any], differences: Sequence[str]) -> str:
     """Describes the other run; for another task only the task, since hardly any setting is the same."""
     for name in _TASK:
-        if earlier.get(name) != now.get(name):
-            return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {now.get(name)})"
+        if earlier.get(name) != requested.get(name):
+            return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {requested.get(name)})"
     return f"another run ({'; '.join(differences)})"
 
 
-def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    keys = sorted(earlier.keys() | now.keys())
-    return [f"{key} was {earlier.get(key)}, now {now.get(key)}" for key in keys if earlier.get(key) != now.get(key)]
+def _differences(earlier: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
+    keys = sorted(earlier.keys() | requested.keys())
+    return [f"{key} was {earlier.get(key)}, now {requested.get(key)}" for key in keys if earlier.get(key) != requested.get(key)]
 
 
 def _delete_run(folder: Path) -> None:
