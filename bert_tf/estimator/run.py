@@ -129,9 +129,9 @@ def train(
     if start:
         log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
-    written_folder = folder if writes else None
+    out_dir = folder if writes else None
     progress = ProgressHook(
-        written_folder, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer
+        out_dir, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer
     )
     saver = SaverHook(
         total_steps=steps,
@@ -148,7 +148,7 @@ def train(
         stop.install()
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, between_steps, steps, watch)
-            _report_timing(written_folder, timing, training.setting)
+            _report_timing(out_dir, timing, training.setting)
             if writes:
                 _report_saving(folder, saver.saving)
     finally:

@@ -199,9 +199,8 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     _log_plan(run, schedule, columns.examples, begin, steps)
     check_every = run.spec.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     forward = forward_model(run)
-    adapted = next(
-        (adaptation for part in run.parts.values() if (adaptation := part.adaptation(run, restore)) is not None), WHOLE
-    )
+    adaptations = (part.adaptation(run, restore) for part in run.parts.values())
+    adapted = next((adaptation for adaptation in adaptations if adaptation is not None), WHOLE)
     model = dataclasses.replace(
         forward,
         execution=dataclasses.replace(forward.execution, adaptation=adapted),
