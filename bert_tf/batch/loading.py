@@ -40,19 +40,18 @@ def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None
 
 def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
-    model = _exported(prefix, overrides) if exported.is_exported(prefix) else _checkpoint(prefix, overrides)
+    if exported.is_exported(prefix):
+        model = _exported(prefix, overrides)
+    else:
+        from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
+
+        model_reader(prefix)
+        model = load_metadata(prefix, overrides)
     length = overrides.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
     preflight.refuse(model.problems())
     return model
-
-
-def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
-    from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
-
-    model_reader(prefix)
-    return load_metadata(prefix, overrides)
 
 
 def _exported(prefix: str, overrides: ModelOverrides) -> ExportedModel:
