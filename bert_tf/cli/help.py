@@ -143,7 +143,8 @@ def _of_actions(name: str, command: Actions) -> Iterator[str]:
 
 def _all(of_each: Iterable[Iterable[str]]) -> Iterator[str]:
     for number, lines in enumerate(of_each):
-        yield from [""] * (number > 0)
+        if number:
+            yield ""
         yield from lines
 
 
@@ -159,7 +160,12 @@ def _groups(command: Command) -> dict[str, list[Flag]]:
 
 
 def _own(command: Command) -> list[Flag]:
-    return [*command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * (command.log is True)]
+    rows = list(command.own)
+    if command.has_beam:
+        rows.append(BEAM)
+    if command.log is True:
+        rows.append(VERBOSITY)
+    return rows
 
 
 def _default(row: Flag, defaults: Mapping[str, str]) -> str:

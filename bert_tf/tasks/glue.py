@@ -79,7 +79,9 @@ class GlueTask:
         if tolerates and 0 < bad.count <= self.broken * len(examples):
             _LOG.warning(
                 "left out %d unusable rows, which %s has as published; the first: %s",
-                *(bad.count, self.name, bad.first[0]),
+                bad.count,
+                self.name,
+                bad.first[0],
             )
         else:
             bad.settle()
@@ -92,6 +94,7 @@ class GlueTask:
         table = tables.open_table(source, form=names.TSV, header=self.headless.get(split, True))
         columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
         labelled = not self._is_test(split)
+        labels = [self.label] if labelled else []
         numbered = [self.index] if self.index and table.has(self.index) else []
         name = self.published_name(split)
 
@@ -102,7 +105,7 @@ class GlueTask:
             number = row[-1] if numbered else line - 1
             return SentenceExample(f"{name}-{number}", texts[0], texts[1] if self.text_b else None, label)
 
-        examples = table.read_rows([*columns, *[self.label] * labelled, *numbered], example, report)
+        examples = table.read_rows([*columns, *labels, *numbered], example, report)
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> Submission | None:

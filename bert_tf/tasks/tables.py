@@ -285,7 +285,8 @@ def _is_keyed(first: _Row, path: str) -> bool:
     if first.cells and all(isinstance(cell, dict) for cell in first.cells.values()):
         raise DataError(
             "the first object holds columns, as to_json() of pandas writes them; write rows: orient='records', lines=True",
-            *(path, first.line),
+            path,
+            first.line,
         )
     return True
 

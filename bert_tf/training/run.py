@@ -229,7 +229,10 @@ def _say_left_out(split: str, examples: Sequence[Example], columns: Features) ->
         names = ", ".join(examples[number].guid for number in left_out[:_NAMED]) + (", ..." if len(left_out) > _NAMED else "")
         log.warning(
             "%s: %d of %d examples are not trained on, since no row contains their target: %s",
-            *(split, len(left_out), columns.examples, names),
+            split,
+            len(left_out),
+            columns.examples,
+            names,
         )
 
 

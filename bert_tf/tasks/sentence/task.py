@@ -84,7 +84,11 @@ class CustomTask(FileTask):
             line, guid = repeated[0]
             _LOG.warning(
                 "%s: rows with the id of an earlier one: %d; the first: line %d has %r of line %d",
-                *(path, len(repeated), line, guid, first_lines[guid]),
+                path,
+                len(repeated),
+                line,
+                guid,
+                first_lines[guid],
             )
         return [example for _, example in numbered]
 
@@ -205,7 +209,8 @@ class LabelColumn:
             raise DataError(
                 f"the label {self.separator.join(first)!r} occurs only in the first line;"
                 " if that is a header line, add --has_header, else --nohas_header",
-                *(table.path, 1),
+                table.path,
+                1,
             )
         self._refuse_too_few(counts, bad, table.path)
         problem = mistaken.multi_hot([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
