@@ -41,7 +41,7 @@ def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None
 def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
     if exported.is_exported(prefix):
-        model = _exported(prefix, overrides)
+        model: Trained = _exported(prefix, overrides)
     else:
         from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
 
