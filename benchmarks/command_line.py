@@ -18,7 +18,7 @@ from benchmarks.whole_command import SAMPLE
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import Flag, by_name, read
+from bert_tf.cli.flags import Flag, by_name, parse_flags
 from bert_tf.cli.help import filled, flag_lines
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> SimpleNamespace:
-    given = by_name(read(argv, FLAGS), FLAGS)
+    given = by_name(parse_flags(argv, FLAGS), FLAGS)
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
     given["task_data"] = _named_paths("task", "task_data", given["task_data"], OF_TASKS)

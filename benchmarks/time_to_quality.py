@@ -25,7 +25,7 @@ from benchmarks.command_line import run_tool
 from benchmarks.comparisons import OWN
 from benchmarks.quality.command_line import STOPPED, transformers_python
 from benchmarks.workers import PEER_FOLDER, WorkerError, end_process, how_it_ended, start_process, variables
-from bert_tf.cli.flags import Flag, by_name, read
+from bert_tf.cli.flags import Flag, by_name, parse_flags
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic, documents
 from bert_tf.seeds import seed_numbers
@@ -212,7 +212,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> SimpleNamespace:
-    given = SimpleNamespace(**by_name(read(argv, FLAGS), FLAGS))
+    given = SimpleNamespace(**by_name(parse_flags(argv, FLAGS), FLAGS))
     if given.task not in GOALS:
         raise FlagError(f"--task: {unknown_name('task', given.task or '', GOALS)}")
     if not (given.peer_encoder and Path(given.peer_encoder, "config.json").is_file()):

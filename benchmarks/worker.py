@@ -99,7 +99,7 @@ class _Contender:
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
             reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))
-            self.plan = plan_restore(reader, self.config, tuple(heads.of(self.family.head).variables(self.config)))
+            self.plan = plan_restore(reader, self.config, tuple(heads.make_head(self.family.head).variables(self.config)))
 
     @functools.cached_property
     def features(self) -> Features:
@@ -155,7 +155,7 @@ class _Contender:
     @functools.cached_property
     def random_checkpoint(self) -> str:
         prefix, draw = str(Path(self.workload.scratch) / "random" / CHECKPOINT_NAME), np.random.default_rng(0).standard_normal
-        shapes = {**encoder_shapes(self.config), **heads.of(self.family.head).variables(self.config)}
+        shapes = {**encoder_shapes(self.config), **heads.make_head(self.family.head).variables(self.config)}
         write_checkpoint(prefix, {name: 0.02 * draw(shape, np.float32) for name, shape in shapes.items()})
         return prefix
 

@@ -58,8 +58,8 @@ def help_text() -> str:
     from bert_tf.cli.help import example_lines, filled
 
     lines = [f"usage: {_program()} COMMAND [FLAGS]", ""]
-    for said, line in _FIRST.items():
-        lines += [f"{said}:", *example_lines(f"{_program()} {line}"), ""]
+    for purpose, line in _FIRST.items():
+        lines += [f"{purpose}:", *example_lines(f"{_program()} {line}"), ""]
     width = max(map(len, COMMANDS)) + 4
     for group, commands in GROUPS.items():
         rows = (filled(f"  {name:<{width - 2}}{line}", " " * width) for name, line in commands.items())
@@ -75,8 +75,8 @@ def _program() -> str:
 def main(argv: list[str]) -> int:
     """Runs a command; returns its exit status, 2 if it is missing or unknown."""
     _refuse_misplaced()
-    given = argv[1] if len(argv) > 1 else None
-    name = _ALIASES.get(str(given), given)
+    word = argv[1] if len(argv) > 1 else None
+    name = _ALIASES.get(str(word), word)
     if name in _HELP:
         sys.stdout.write(help_text())
         return 0
@@ -112,14 +112,14 @@ def operation(name: str) -> Command | Actions:
     """The declaration of a command, from its module in `bert_tf.operations`, or of an extension."""
     is_core = any(name in commands for commands in _OF_CORE.values())
     module = f"bert_tf.operations.{name.replace('-', '_')}"
-    found: Command | Actions = extension.load(f"{module}:COMMAND" if is_core else _OF_EXTENSIONS[name].declaration)
-    more = {key.partition(" ")[2]: one for key, one in _OF_EXTENSIONS.items() if key.startswith(f"{name} ")}
+    declared: Command | Actions = extension.load(f"{module}:COMMAND" if is_core else _OF_EXTENSIONS[name].declaration)
+    more = {key.partition(" ")[2]: entry for key, entry in _OF_EXTENSIONS.items() if key.startswith(f"{name} ")}
     if not more:
-        return found
-    if not hasattr(found, "actions"):
+        return declared
+    if not hasattr(declared, "actions"):
         raise BertError(f"an extension adds {name} {min(more)}, but {name} has no actions; correct or uninstall its package")
-    added = {key: extension.load(one.declaration) for key, one in more.items()}
-    actions = cast("Actions", found)
+    added = {key: extension.load(entry.declaration) for key, entry in more.items()}
+    actions = cast("Actions", declared)
     return dataclasses.replace(actions, actions={**actions.actions, **added})
 
 

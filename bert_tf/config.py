@@ -194,19 +194,19 @@ class BertConfig:
         ours = {theirs: name for name, theirs in row.keys.items()}
         fields = {field.name for field in dataclasses.fields(cls)}
         if source == "huggingface":  # a key of BERT's that the type has under another name says nothing, but sizes
-            unread = {key for key, own in row.keys.items() if own != key and (own in values or key not in _REQUIRED)}
+            unread = {key for key, theirs in row.keys.items() if theirs != key and (theirs in values or key not in _REQUIRED)}
             values = {key: value for key, value in values.items() if key not in unread}
-        chosen = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
-        chosen = {**row.fixed, **row.defaults, **chosen}
+        arguments = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
+        arguments = {**row.fixed, **row.defaults, **arguments}
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         for field in ("hidden_act", "pooler_act"):
-            activation = chosen.get(field, "gelu" if field == "hidden_act" else None)
+            activation = arguments.get(field, "gelu" if field == "hidden_act" else None)
             if isinstance(activation, str):
-                chosen[field] = _ACTIVATIONS[source].get(activation, activation)
-        positions = chosen.get("max_position_embeddings")
+                arguments[field] = _ACTIVATIONS[source].get(activation, activation)
+        positions = arguments.get("max_position_embeddings")
         if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
-            chosen["max_position_embeddings"] = positions - row.first_position
-        return cls(**chosen)
+            arguments["max_position_embeddings"] = positions - row.first_position
+        return cls(**arguments)
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> BertConfig:
@@ -220,13 +220,13 @@ class BertConfig:
             raise ConfigError(f"{path}: expected a JSON object")
         is_huggingface = Path(path).name == _HUGGINGFACE_NAME
         try:
-            found = cls.from_dict(values, source="huggingface" if is_huggingface else None)
+            config = cls.from_dict(values, source="huggingface" if is_huggingface else None)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
         if is_huggingface and "model_type" not in values:
-            act = f"hidden_act {values.get('hidden_act', 'gelu')!r} as {found.hidden_act}"
+            act = f"hidden_act {values.get('hidden_act', 'gelu')!r} as {config.hidden_act}"
             _LOG.warning("%s: no model_type: taken as bert, and %s", path, act)
-        return found
+        return config
 
     def to_json(self) -> str:
         """Returns text that `from_json_file` reads back unchanged."""

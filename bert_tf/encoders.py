@@ -88,9 +88,9 @@ def _of_modernbert(values: Values) -> Values:
 
 def _every(types: Any, layers: Any) -> int:
     """Which layers attend to whole texts: each n-th, from the first on."""
-    whole = [kind == "full_attention" for kind in types] if isinstance(types, list) else []
-    step = whole.index(True, 1) if True in whole[1:] else len(whole)
-    if len(whole) != layers or whole != [number % step == 0 for number in range(len(whole))]:
+    is_full = [kind == "full_attention" for kind in types] if isinstance(types, list) else []
+    step = is_full.index(True, 1) if True in is_full[1:] else len(is_full)
+    if len(is_full) != layers or is_full != [number % step == 0 for number in range(len(is_full))]:
         raise ConfigError(
             f"layer_types is {types!r:.80}, expected 'full_attention' of the first and of each n-th of {layers} layers"
         )

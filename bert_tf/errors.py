@@ -52,8 +52,8 @@ class DataError(BertError):
     """A file of examples cannot be read."""
 
     def __init__(self, problem: str, path: object, line: int | None = None):
-        place = f"{path}" if line is None else f"{path}:{line}"
-        super().__init__(f"{place}: {problem}")
+        location = f"{path}" if line is None else f"{path}:{line}"
+        super().__init__(f"{location}: {problem}")
 
 
 class EmptyFileError(DataError):

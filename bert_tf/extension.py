@@ -151,29 +151,29 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
     usable: dict[str, Extension] = {name: load(f"{_GROUP}.{name}:EXTENSION") for name in ours}
     problems = []
     for point in _entry_points():
-        named = f"extension {point.name} ({point.value})"
+        source = f"extension {point.name} ({point.value})"
         if not point.name.isidentifier() or point.name in usable:
-            problems.append(f"{named}: name it otherwise, as a name of Python that is not taken")
+            problems.append(f"{source}: name it otherwise, as a name of Python that is not taken")
             continue
         _refuse_unfinished(point.value)
         try:
-            one = point.load().EXTENSION
-            if not isinstance(one, Extension):
-                raise TypeError(f"EXTENSION is {one!r:.40}, no bert_tf.extension.Extension")
-            _refuse_unusable(one, list(usable.values()))
-            usable[point.name] = one
+            extension = point.load().EXTENSION
+            if not isinstance(extension, Extension):
+                raise TypeError(f"EXTENSION is {extension!r:.40}, no bert_tf.extension.Extension")
+            _refuse_unusable(extension, list(usable.values()))
+            usable[point.name] = extension
         except Exception as error:  # whatever a module does when it is imported
-            problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
+            problems.append(f"{source}: {type(error).__name__}: {error}; correct or uninstall its package")
     return usable, tuple(problems)
 
 
-def _refuse_unusable(one: Extension, others: Iterable[Extension]) -> None:
+def _refuse_unusable(extension: Extension, others: Iterable[Extension]) -> None:
     """Raises ValueError for names of another extension; those of the core are refused where they are."""
     for field, what in _NAMED.items():
-        taken = {name for other in others for name in getattr(other, field) if name in getattr(one, field)}
+        taken = {name for other in others for name in getattr(other, field) if name in getattr(extension, field)}
         if taken:
             raise ValueError(f"there is a {what} {min(taken)} already")
-    if one.decides and not one.part:
+    if extension.decides and not extension.part:
         raise ValueError("a decision rule is fitted by a part, and there is none")
 
 
@@ -205,19 +205,19 @@ def refuse_broken() -> None:
 def commands() -> dict[str, NewCommand]:
     """Commands and actions by name. Several of ours may declare the command whose actions they are; the first counts."""
     every: dict[str, NewCommand] = {}
-    for one in found().values():
-        for name, command in one.commands.items():
+    for extension in found().values():
+        for name, command in extension.commands.items():
             every.setdefault(name, command)
     return every
 
 
 def kinds() -> dict[str, NewKind]:
-    return {name: kind for one in found().values() for name, kind in one.kinds.items()}
+    return {name: kind for extension in found().values() for name, kind in extension.kinds.items()}
 
 
 def pipelines() -> dict[str, str]:
     """Functions that run a command as a pipeline of Apache Beam, by its name."""
-    return {name: function for one in found().values() for name, function in one.pipelines.items()}
+    return {name: function for extension in found().values() for name, function in extension.pipelines.items()}
 
 
 def engines() -> dict[str, str]:
@@ -242,7 +242,7 @@ def advice(command: str, text: str) -> str:
 
 def drivers() -> dict[str, Driver]:
     """Drivers by the setting that asks for one."""
-    return {name: driver for one in found().values() for name, driver in one.drivers.items()}
+    return {name: driver for extension in found().values() for name, driver in extension.drivers.items()}
 
 
 def load(name: str) -> Any:

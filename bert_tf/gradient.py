@@ -20,17 +20,17 @@ def with_gradient(function: Callable[..., tuple[tf.Tensor, Gradient]]) -> Callab
 
     @functools.wraps(function)
     def apply(*inputs: tf.Tensor | tf.Variable) -> tf.Tensor:
-        tensors = [tf.convert_to_tensor(given) for given in inputs]
+        tensors = [tf.convert_to_tensor(input_) for input_ in inputs]
         result, gradient = function(*tensors)
         with result.graph.gradient_override_map({"IdentityN": _NAME}):
-            named = tf.identity_n([result, *tensors])[0]
-        setattr(named.op, _NAME, gradient)  # lives as long as the graph
-        return named
+            output = tf.identity_n([result, *tensors])[0]
+        setattr(output.op, _NAME, gradient)  # lives as long as the graph
+        return output
 
     return apply
 
 
 @tf.RegisterGradient(_NAME)
 def _of_inputs(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
-    found = getattr(op, _NAME)(upstream)
-    return (None, *found) if isinstance(found, (tuple, list)) else (None, found)
+    gradients = getattr(op, _NAME)(upstream)
+    return (None, *gradients) if isinstance(gradients, (tuple, list)) else (None, gradients)

@@ -38,11 +38,11 @@ def compiled(environment: Mapping[str, str]) -> Path:
 def _outside_clones(environment: Mapping[str, str]) -> Path:
     named = environment.get(VARIABLE)
     try:
-        found = Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("bert_tf")
+        folder = Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("bert_tf")
     except RuntimeError:  # of newer platformdirs; older ones leave the ~
-        found = Path("~")
-    if found.parts[:1] and found.parts[0].startswith("~"):
+        folder = Path("~")
+    if folder.parts[:1] and folder.parts[0].startswith("~"):
         raise OutputError(
             f"{named or 'this user'} has no home folder: set HOME, or {VARIABLE}, to a folder that can be written"
         )
-    return found
+    return folder

@@ -72,7 +72,10 @@ OF_RESULTS = (
 @functools.cache
 def of_training() -> tuple[Part, ...]:
     """Also files of extensions; a function since settings of extensions read this module."""
-    return (*_OF_TRAINING, *(Part(files, holds) for one in extension.found().values() for files, holds in one.files.items()))
+    return (
+        *_OF_TRAINING,
+        *(Part(files, holds) for entry in extension.found().values() for files, holds in entry.files.items()),
+    )
 
 
 def names(parts: tuple[Part, ...]) -> Iterator[str]:

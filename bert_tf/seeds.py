@@ -16,8 +16,8 @@ def seed_numbers(text: str) -> tuple[int, ...]:
     """Parses --seeds, such as 1,3,7-9; FlagError for duplicates, too many or too large numbers."""
     seeds: list[int] = []
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last <= LARGEST_SETTING:
             known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
             raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")

@@ -181,8 +181,8 @@ def of_extensions(attribute: str, title: str = "") -> type:
 @functools.cache
 def _of_extensions(attribute: str, title: str) -> type:
     fields = [
-        (name, Any, group(getattr(one, attribute), getattr(one, title) if title else ""))
-        for name, one in extension.found().items()
+        (name, Any, group(getattr(entry, attribute), getattr(entry, title) if title else ""))
+        for name, entry in extension.found().items()
     ]
     return dataclasses.make_dataclass(
         "ExtensionSettings",
@@ -229,8 +229,8 @@ def defaults(*kinds: type) -> dict[str, Any]:
 def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
     """Raises BertError if a dataclass has a setting of an extension twice; `added` are the settings of each."""
     names = collections.Counter(setting_names(kind))
-    for name, one in added.items():
-        taken = [row.name for row in settings_of(one) if names[row.name] > 1]
+    for name, settings in added.items():
+        taken = [row.name for row in settings_of(settings) if names[row.name] > 1]
         if taken:
             raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
@@ -251,50 +251,50 @@ def _titled(kind: type, title: str = "", *, lists: bool = True) -> Iterator[tupl
                     yield place, row._replace(**changed.get(row.name, {}))
 
 
-def read(kind: type[T], values: Mapping[str, Any]) -> T:
+def read_settings(kind: type[T], values: Mapping[str, Any]) -> T:
     """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError.
 
     A field `given` gets the names of the values. Names that are keywords of Python belong to fields with a trailing underscore.
     """
     rows = tuple(settings_of(kind))
-    given = named(rows, values)
+    complete_values = named(rows, values)
     complete: Callable[..., dict[str, Any]] = getattr(kind, "complete", dict)  # adds those of a job file
-    given = complete(given)
+    complete_values = complete(complete_values)
     for row in rows:
-        if row.required and row.name not in given:
+        if row.required and row.name not in complete_values:
             name = row.name if row.positional else f"--{row.name}"
             raise FlagError(f"{name} is required: {row.help.partition(';')[0]}")
-    return _made(kind, given)
+    return _made(kind, complete_values)
 
 
-def _made(kind: type[T], given: Mapping[str, Any]) -> T:
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, kind)):
         if _GROUP in field.metadata:
-            fields[field.name] = _made(_type_of(field.metadata[_GROUP][0]), given)
-        elif field.name.rstrip("_") in given:
-            fields[field.name] = given[field.name.rstrip("_")]
+            fields[field.name] = _made(_type_of(field.metadata[_GROUP][0]), values)
+        elif field.name.rstrip("_") in values:
+            fields[field.name] = values[field.name.rstrip("_")]
         elif field.name == "given":
-            fields["given"] = frozenset(given)
+            fields["given"] = frozenset(values)
     return kind(**fields)
 
 
-def values_of(made: Any) -> dict[str, Any]:
+def values_of(settings: Any) -> dict[str, Any]:
     """Returns the values of settings by name, groups included."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(made):
+    for field in dataclasses.fields(settings):
         if _GROUP in field.metadata:
-            values.update(values_of(getattr(made, field.name)))
+            values.update(values_of(getattr(settings, field.name)))
         elif _DECLARED in field.metadata:
-            values[field.name.rstrip("_")] = getattr(made, field.name)
+            values[field.name.rstrip("_")] = getattr(settings, field.name)
     return values
 
 
-def changed(made: Any) -> dict[str, Any]:
+def changed(settings: Any) -> dict[str, Any]:
     """Returns settings that differ from their defaults, by name, groups included."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(made):
-        value = getattr(made, field.name)
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
         if _GROUP in field.metadata:
             values.update(changed(value))
         elif value != field.default:
@@ -363,14 +363,14 @@ def checked(row: Setting, value: object) -> Any:
     if row.from_program is not None:
         value = row.from_program(value)
     try:
-        found = _READ[row.kind](value)
+        parsed = _READ[row.kind](value)
     except TypeError as error:
         expected = _EXPECTED[row.kind]
         raise FlagError(f"--{row.name}={value!r}: expected {expected}") from error
-    if row.lowest is not None and found < row.lowest:
+    if row.lowest is not None and parsed < row.lowest:
         raise FlagError(f"--{row.name}={value}: expected at least {row.lowest}")
-    check(row, found)
-    return found
+    check(row, parsed)
+    return parsed
 
 
 def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -388,8 +388,8 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     folded = name.lower().replace("-", "_")
     if folded in known:
         return folded
-    found = next((ours for ours, theirs in _NAMED_ELSEWHERE.items() if ours in known and folded in theirs.split()), None)
-    return found or next(iter(difflib.get_close_matches(folded, known, n=1)), None)
+    synonym = next((ours for ours, theirs in _NAMED_ELSEWHERE.items() if ours in known and folded in theirs.split()), None)
+    return synonym or next(iter(difflib.get_close_matches(folded, known, n=1)), None)
 
 
 def unknown_setting(kind: str, name: str, known: Collection[str]) -> str:
@@ -419,10 +419,10 @@ def _number(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _text(value: Any) -> str:
-    found = os.fspath(value)
-    if not isinstance(found, str):  # bytes
+    path = os.fspath(value)
+    if not isinstance(path, str):  # bytes
         raise TypeError
-    return found
+    return path
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def learn(
     draws: bool = False,
 ) -> tuple[dict[str, np.ndarray], float, dict[str, np.ndarray]]:
     """Returns outputs, loss, and gradients by name."""
-    made = heads.of(head)
+    made = heads.make_head(head)
     with tf.Graph().as_default(), tf1.Session() as session:
         tf1.train.get_or_create_global_step()
         features = {name: tf1.placeholder_with_default(value, [None] * value.ndim) for name, value in batch.items()}

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import explanations
 from benchmarks.quality import pretraining as quality
-from bert_tf.cli.flags import read
+from bert_tf.cli.flags import parse_flags
 from tests import architecture_page, declared, page_blocks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -22,7 +22,7 @@ NAMES = (
 )
 PARSERS = {
     "run_classifier.py": declared.parser("fine-tune"),
-    "-m benchmarks.quality.pretraining": lambda argv: read(argv, quality.FLAGS),
+    "-m benchmarks.quality.pretraining": lambda argv: parse_flags(argv, quality.FLAGS),
     "-m benchmarks.explanations": lambda argv: explanations.parsed(argv[1:]),
     **{f"-m bert_tf {name}": declared.parser(name) for name in NAMES},
 }

@@ -194,7 +194,7 @@ class TagTask:
             return TagExample(f"{split}-{line - 1}", tuple(row[0].split()), tags)
 
         columns = ["words"] if split == "test" else ["words", "tags"]
-        return tables.open_table(source, form=names.TSV).read(columns, example, report)
+        return tables.open_table(source, form=names.TSV).read_rows(columns, example, report)
 
     def published_name(self, split: str) -> str:
         return split

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import PROJECT
 from benchmarks.command_line import run_tool
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.flags import Flag, by_name, read
+from bert_tf.cli.flags import Flag, by_name, parse_flags
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic
 from bert_tf.seeds import seed_numbers
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> SimpleNamespace:
-    given = by_name(read(argv, FLAGS), FLAGS)
+    given = by_name(parse_flags(argv, FLAGS), FLAGS)
     if given["task"] not in TRAININGS:
         raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
     given |= {"peer_python": transformers_python(given["peer_python"]), "seeds": seed_numbers(given["seeds"])}

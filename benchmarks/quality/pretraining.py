@@ -31,7 +31,7 @@ from benchmarks.workers import WorkerError
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.flags import Flag, by_name, read
+from bert_tf.cli.flags import Flag, by_name, parse_flags
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.extensions.pretrain.opening import SplitFiles
@@ -213,7 +213,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> dict[str, Any]:
-    given = by_name(read(argv, FLAGS), FLAGS)
+    given = by_name(parse_flags(argv, FLAGS), FLAGS)
     for name in ("input_file", "held_out_file"):
         if given[name] is None:
             raise FlagError(f"--{name} is required")

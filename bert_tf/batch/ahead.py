@@ -17,9 +17,9 @@ _END = object()
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
     """Yields items while a daemon thread makes the next but one; a silent pipe does not keep the process alive."""
-    made = _made(items, 1)
+    filled = _made(items, 1)
     while True:
-        item, error = made.get()
+        item, error = filled.get()
         if error is not None:
             raise error
         if item is _END:
@@ -32,14 +32,14 @@ def gathered(items: Iterable[T], most: int, patience_s: float) -> Iterator[list[
 
     Runs in another thread as `ahead`; items before a failure are yielded before it is raised.
     """
-    made = _made(items, most)
+    filled = _made(items, most)
     item, error = None, None
     while item is not _END and error is None:
         batch: list[T] = []
         until = math.inf
         with contextlib.suppress(queue.Empty):
             while len(batch) < most:
-                item, error = made.get(timeout=max(0.0, until - time.monotonic()) if batch else None)
+                item, error = filled.get(timeout=max(0.0, until - time.monotonic()) if batch else None)
                 if item is _END or error is not None:
                     break
                 until = until if batch else time.monotonic() + patience_s
@@ -52,15 +52,15 @@ def gathered(items: Iterable[T], most: int, patience_s: float) -> Iterator[list[
 
 def _made(items: Iterable[T], size: int) -> queue.Queue[tuple[Any, BaseException | None]]:
     """Bounded queue filled by a thread with items, then the end or an error."""
-    made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=size)
+    filled: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=size)
 
     def make() -> None:
         try:
             for item in items:
-                made.put((item, None))
-            made.put((_END, None))
+                filled.put((item, None))
+            filled.put((_END, None))
         except BaseException as error:
-            made.put((None, error))
+            filled.put((None, error))
 
     threading.Thread(target=make, name="read ahead", daemon=True).start()
-    return made
+    return filled

@@ -32,7 +32,7 @@ class AverageEngine:
 
     def outputs(self, features: Features) -> Outputs:
         each = [engine.outputs(features) for engine in self._engines]
-        stacked = {name: np.stack([one[name] for one in each]) for name in each[0]}
+        stacked = {name: np.stack([outputs[name] for outputs in each]) for name in each[0]}
         return {name: np.asarray(arrays.mean(axis=0, dtype=np.float64), np.float32) for name, arrays in stacked.items()}
 
     def close(self) -> None:

@@ -25,8 +25,8 @@ class Named(NamedTuple):
     @property
     def step(self) -> int | None:
         """From the name, as in model.ckpt-343."""
-        found = _STEP.search(self.prefix)
-        return int(found[1]) if found else None
+        match = _STEP.search(self.prefix)
+        return int(match[1]) if match else None
 
 
 def named(names: Iterable[str]) -> list[Named]:
@@ -35,32 +35,32 @@ def named(names: Iterable[str]) -> list[Named]:
     A name is a prefix or one of its files; a folder, for the best checkpoint of its run (`best_or_newest`); `FOLDER:all`; or a
     pattern of checkpoints or folders.
     """
-    return list(dict.fromkeys(found for name in names for found in _of(name)))
+    return list(dict.fromkeys(checkpoint for name in names for checkpoint in _of(name)))
 
 
 def _of(name: str) -> list[Named]:
-    found: list[str | None]
+    prefixes: list[str | None]
     pattern = name.removesuffix(ALL)
     several = is_pattern(pattern)
     folders = [path for path in (glob.glob(pattern) if several else [pattern]) if is_folder(path)]
     if name.endswith(ALL):
-        found = [prefix for folder in folders for prefix in _kept(folder)]
+        prefixes = [prefix for folder in folders for prefix in _kept(folder)]
     elif several:
-        found = [*_in(PART.sub("", pattern)), *filter(None, map(_of_run, folders))]
+        prefixes = [*_in(PART.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
-        found = [_of_run(folder) for folder in folders] or [PART.sub("", name)]
-    prefixes = sorted(map(os.path.normpath, filter(None, found)), key=_by_step)  # b and ./b are one checkpoint
-    return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(name, folders, several)}")]
+        prefixes = [_of_run(folder) for folder in folders] or [PART.sub("", name)]
+    in_order = sorted(map(os.path.normpath, filter(None, prefixes)), key=_by_step)  # b and ./b are one checkpoint
+    return [Named(prefix) for prefix in in_order] or [Named(name, f"{name}: {_why_none(name, folders, several)}")]
 
 
 def _kept(folder: str) -> list[str]:
     from bert_tf.checkpoints import saved  # imports TensorFlow
 
-    found = list(_in(glob.escape(folder) + "/*"))
-    others = [Path(prefix).name for prefix in found if not saved.is_listed(prefix)]
+    prefixes = list(_in(glob.escape(folder) + "/*"))
+    others = [Path(prefix).name for prefix in prefixes if not saved.is_listed(prefix)]
     if others:
         log.warning("%s: not in the list of checkpoints, so left out: %s", folder, ", ".join(sorted(others)))
-    return [prefix for prefix in found if Path(prefix).name not in others]
+    return [prefix for prefix in prefixes if Path(prefix).name not in others]
 
 
 def _in(pattern: str) -> Iterator[str]:

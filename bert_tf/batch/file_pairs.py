@@ -105,16 +105,16 @@ class OutputForm(NamedTuple):
         return gzip.compress(text.encode(), mtime=0) if self.compressed else text.encode()
 
 
-def output_form(output: str, asked: str | None) -> OutputForm:
+def output_form(output: str, named_format: str | None) -> OutputForm:
     """Format of an output; TSV if the name (as of a pipe) does not tell; FlagError for an unsupported one.
 
-    `asked` overrides the name's format, but only the name decides about compression.
+    `named_format` overrides the name's format, but only the name decides about compression.
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)
     known = ", ".join(f".{form}" for form in names.FORMATS)
     if PurePath(plain).suffix in _COMPRESSED:
         raise FlagError(f"{output}: cannot compress to {PurePath(plain).suffix}; name it {known} or one of these with {_GZ}")
-    if asked is None and PurePath(plain).suffix in _OTHERS:
+    if named_format is None and PurePath(plain).suffix in _OTHERS:
         raise FlagError(f"{output}: cannot write that; name it {known} or one of these with {_GZ}, or add --output_format")
-    return OutputForm(asked or tables.form_of(plain) or names.TSV, name != plain)
+    return OutputForm(named_format or tables.form_of(plain) or names.TSV, name != plain)

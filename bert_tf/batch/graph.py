@@ -40,7 +40,7 @@ class Computed(NamedTuple):
 
 def inputs(trained: Trained) -> dict[str, tf.Tensor]:
     """Placeholders of the model's inputs: [B, T] for tokens, both dimensions dynamic."""
-    fields = (*INPUTS, *heads.of(trained.head).inputs)
+    fields = (*INPUTS, *heads.make_head(trained.head).inputs)
     return {field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name) for field in fields}
 
 
@@ -49,7 +49,7 @@ def compute(trained: Trained, features: Tensors, execution: Execution = PACKED, 
 
     `execution` is `PACKED`, or `PLAIN` for operations that all software supports; `lookup` reads rows of the word table.
     """
-    head = heads.of(trained.head)
+    head = heads.make_head(trained.head)
     shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in features.items()}
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
         logits = compute_outputs(Model(trained.config, trained.head), head, shaped, execution, lookup)

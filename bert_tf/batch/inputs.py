@@ -78,13 +78,11 @@ class Inputs:
         )
 
     def _task(self, source: str) -> Task:
-        task = self.own if self.published is None or self._is_own(source) else self.published
+        is_own = bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+        task = self.own if self.published is None or is_own else self.published
         if task is None:
             raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")
         return task
-
-    def _is_own(self, source: str) -> bool:
-        return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
 
 
 def left_out_or_refused(source: str, *, skip_bad_rows: bool) -> tables.Report:
@@ -110,15 +108,15 @@ def chunked(
 ) -> Iterator[list[Any]]:
     """Yields a file's examples, see `Inputs.chunks`; `size` None is `CHUNK`."""
     size = size or CHUNK
-    kept = text_lines.Kept(source)
+    source_rows = text_lines.Kept(source)
     if keep_columns:
-        examples: Iterator[Any] = _watched(stream(kept, report), kept)
+        examples: Iterator[Any] = _watched(stream(source_rows, report), source_rows)
     else:
         examples = stream(source if isinstance(source, text_lines.Elsewhere) else text_lines.Once(source), report)
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
     for chunk in itertools.chain([next(chunks, [])], chunks):
-        yield _kept(chunk, kept, id_column) if keep_columns else chunk
+        yield _kept(chunk, source_rows, id_column) if keep_columns else chunk
     if isinstance(report, tables.BadRows):
         report.settle()
 
@@ -149,9 +147,9 @@ def inputs(
     family = families.of_record(record) if published is None else published.family.as_trained(record)
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
-    own = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
+    custom_task = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
     id_column = columns.id_column or record.get("id_column") or family.usual_id_column
-    return Inputs(family, published, own, columns, skip_bad_rows, keep_columns, id_column)
+    return Inputs(family, published, custom_task, columns, skip_bad_rows, keep_columns, id_column)
 
 
 def _of_task(name: str | None) -> dict[str, object]:
@@ -174,12 +172,12 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
         raise FlagError(
             f"task {CUSTOM} has no files of {record['kind']}, which the model has learned; name the task of its training"
         )
-    given = columns.given()
-    registry.reject_unrelated_settings(CUSTOM, given, record["kind"])
+    overrides = columns.given()
+    registry.reject_unrelated_settings(CUSTOM, overrides, record["kind"])
     learned: dict[str, Any] = {name: record[name] for name in lasting_names() if name in record and name not in _OF_FILES}
-    if "text_a" in given:
+    if "text_a" in overrides:
         learned["text_b"] = None
-    return registry.get_task(CUSTOM, of_values({**learned, **given, **files, "problem": record["kind"]}), record["labels"])
+    return registry.get_task(CUSTOM, of_values({**learned, **overrides, **files, "problem": record["kind"]}), record["labels"])
 
 
 class KeptChunk(list[Any]):
@@ -192,10 +190,10 @@ class KeptChunk(list[Any]):
     def without_ids(self) -> KeptChunk:
         if self.ids is None:
             return self
-        made, others = KeptChunk(self), [place for place in range(len(self.columns)) if place != self.ids]
-        made.columns = [self.columns[place] for place in others]
-        made.rows = [[row[place] for place in others] for row in self.rows]
-        return made
+        chunk, others = KeptChunk(self), [index for index in range(len(self.columns)) if index != self.ids]
+        chunk.columns = [self.columns[index] for index in others]
+        chunk.rows = [[row[index] for index in others] for row in self.rows]
+        return chunk
 
 
 def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -207,10 +205,10 @@ def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Seque
 
 
 def _kept(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept, id_column: str | None) -> KeptChunk:
-    made = KeptChunk(example for example, _ in pairs)
-    made.columns, made.rows = source.columns or (), [row for _, row in pairs]
-    made.ids = _place(id_column, made.columns)
-    return made
+    chunk = KeptChunk(example for example, _ in pairs)
+    chunk.columns, chunk.rows = source.columns or (), [row for _, row in pairs]
+    chunk.ids = _place(id_column, chunk.columns)
+    return chunk
 
 
 def _place(column: str | None, columns: Sequence[str]) -> int | None:
@@ -227,24 +225,27 @@ def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, 
     """
     examples = examples.without_ids()
     if form == names.JSONL:
-        found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
-        objects = ({**one, **dict(zip(_free(examples.columns, one), row))} for one, row in _pairs(found, examples))
-        return "".join(documents.to_json(one, ensure_ascii=False) + "\n" for one in objects)
+        predictions = [documents.json_value(line) for line in lines.split("\n")[:-1]]
+        objects = (
+            {**prediction, **dict(zip(_free(examples.columns, prediction), row))}
+            for prediction, row in _pairs(predictions, examples)
+        )
+        return "".join(documents.to_json(line, ensure_ascii=False) + "\n" for line in objects)
     (header,) = _read(form, layout.header())
     head = [[*header, *_free(examples.columns, header)]] * first
-    return delimited(form, [*head, *([*one, *map(_text, row)] for one, row in _pairs(_read(form, lines), examples))])
+    return delimited(form, [*head, *([*cells, *map(_text, row)] for cells, row in _pairs(_read(form, lines), examples))])
 
 
 def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
     return [f"{_TAKEN}{name}" if name in taken else name for name in columns]
 
 
-def _pairs(found: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:
-    if len(found) != len(examples):
+def _pairs(predictions: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:
+    if len(predictions) != len(examples):
         raise FlagError(
             f"--{_KEEP_COLUMNS}: a prediction of this model has several lines; --output_format={names.JSONL} has one of each"
         )
-    return zip(found, examples.rows)
+    return zip(predictions, examples.rows)
 
 
 def _read(form: str, lines: str) -> list[list[str]]:

@@ -17,7 +17,7 @@ from bert_tf.settings import (
     OfExtensions,
     checked,
     group,
-    read,
+    read_settings,
     same,
     setting,
     setting_names,
@@ -50,7 +50,7 @@ class _Overrides:
 @functools.cache
 def _of_extensions(more: str, **attributes: Any) -> Any:
     """A class of those settings of extensions' tasks that have such attributes."""
-    kinds = [one.of_tasks for one in extension.found().values()]
+    kinds = [entry.of_tasks for entry in extension.found().values()]
     return dataclasses.make_dataclass(
         "ExtensionOverrides",
         [
@@ -170,7 +170,7 @@ def read_entry(kind: type[T], value: Any) -> T:
     """Returns an entry of a job file; FlagError for an unknown, missing or unusable key."""
     if not isinstance(value, dict):
         raise FlagError(f"{value!r:.200}: expected a mapping of {', '.join(row.name for row in settings_of(kind))}")
-    return read(kind, {key: _as_text(key, one) for key, one in value.items()})
+    return read_settings(kind, {key: _as_text(key, item) for key, item in value.items()})
 
 
 def _as_text(key: str, value: Any) -> Any:

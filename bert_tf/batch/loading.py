@@ -17,7 +17,7 @@ from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.io import files
-from bert_tf.settings import read, setting_names
+from bert_tf.settings import read_settings, setting_names
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tokenization import casing, library
@@ -68,8 +68,8 @@ def described(prefix: str, folder: Path, record: Mapping[str, Any], path_of_reco
     beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
     path = _file(overrides.vocab_file, beside, "--vocab_file")
     vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
-    known = [case for case in (overrides.do_lower_case, recorded.do_lower_case) if case is not None]
-    lower_case = not vocabulary.own_rules and (known[0] if known else casing.find(vocabulary).lower_case)
+    cases = [case for case in (overrides.do_lower_case, recorded.do_lower_case) if case is not None]
+    lower_case = not vocabulary.own_rules and (cases[0] if cases else casing.find(vocabulary).lower_case)
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, record)
@@ -77,10 +77,10 @@ def described(prefix: str, folder: Path, record: Mapping[str, Any], path_of_reco
 
 def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
     folder = Path(prefix).parent
-    found = run_folder.load_decision(folder)
-    if found is None or found.get("checkpoint_sha256") != digest(prefix):
+    content = run_folder.load_decision(folder)
+    if content is None or content.get("checkpoint_sha256") != digest(prefix):
         return {}
-    decision = Decision.of({DECISION: found})
+    decision = Decision.from_record({DECISION: content})
     if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
         path = folder / run_layout.DECISION
         raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
@@ -89,7 +89,7 @@ def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
     try:
-        return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
+        return read_settings(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:
         raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
 
@@ -97,11 +97,11 @@ def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
-    return library.read(path)
+    return library.read_tokenizer(path)
 
 
-def _file(given: str | None, beside: Path, flag: str) -> Path:
-    path = Path(given) if given else beside
+def _file(named_file: str | None, default: Path, flag: str) -> Path:
+    path = Path(named_file) if named_file else default
     why = files.missing(path)
     if why:
         raise CheckpointError(f"{path}: {why}; name it with {flag}")

@@ -23,15 +23,15 @@ _READ = 50  # rows to choose from
 _FEW, _MANY = 20, 400  # characters of a row that shows well
 
 
-def of(model: Trained) -> dict[str, Any] | None:
+def sample_row(model: Trained) -> dict[str, Any] | None:
     """A row of dev, else of train, as `Model.predict` takes it; None if the files of the run are gone."""
     kind = model.record.get("kind")
     if kind == PRETRAINING:
         return None
     with contextlib.suppress(BertError, OSError):
         examples = list(itertools.islice(_examples(model), _READ))
-        shown = [one for one in examples if _FEW <= _size(one) <= _MANY] or sorted(examples, key=_size)
-        return next((_ROWS.get(str(kind), _texts)(one) for one in shown), None)
+        shown = [example for example in examples if _FEW <= _size(example) <= _MANY] or sorted(examples, key=_size)
+        return next((_ROWS.get(str(kind), _texts)(example) for example in shown), None)
     return None
 
 

@@ -61,11 +61,11 @@ class ResumableFile:
         numbers = [state[name] for name in ("chunks", "rows", "size")]
         if not all(type(number) is int and number >= 0 for number in numbers) or type(state["finished"]) is not bool:
             return
-        there = (self._path if state["finished"] else self._part).stat()
+        status = (self._path if state["finished"] else self._part).stat()
         if state["finished"]:  # also by its time: another file may have the same size
-            fits = [there.st_size, there.st_mtime_ns] == [state["size"], state["mtime_ns"]]
+            fits = [status.st_size, status.st_mtime_ns] == [state["size"], state["mtime_ns"]]
         else:
-            fits = there.st_size >= state["size"]
+            fits = status.st_size >= state["size"]
         if fits and state["settings"] == self._settings:
             self.chunks, self.rows, self._size = state["chunks"], state["rows"], state["size"]
             self.finished = state["finished"]
@@ -204,20 +204,20 @@ def predict(
 
 def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], None], *, skip_empty: bool) -> list[FilePair]:
     """Predicts files in turn and returns those done; `skip_empty` skips empty ones unless all are."""
-    done: list[FilePair] = []
+    predicted: list[FilePair] = []
     empty: list[EmptyFileError] = []
     for pair in pairs:
         try:
             predict_one(pair)
-            done.append(pair)
+            predicted.append(pair)
         except EmptyFileError as error:
             empty.append(error)
             if not skip_empty:
                 raise
             log.warning("left out: %s", error)
-    if not done:
+    if not predicted:
         raise empty[0]
-    return done
+    return predicted
 
 
 def _is_watched(pair: FilePair) -> bool:

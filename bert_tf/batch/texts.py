@@ -50,10 +50,10 @@ class TextInputs:
     def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         if self._has_lines(str(source)):
             table = tables.open_table(source, form=tables.LINES, header=(_TEXT,))
-            return table.read([_TEXT], _of_line, report)
+            return table.read_rows([_TEXT], _of_line, report)
         settings = CustomSettings(**{**self.columns.given(), "problem": REGRESSION, "test_file": str(source)})
-        found = CustomTask(settings).stream(source, TEST, report)
-        return found if self.columns.id_column else map(_by_line, found)
+        examples = CustomTask(settings).stream(source, TEST, report)
+        return examples if self.columns.id_column else map(_by_line, examples)
 
     def _has_lines(self, source: str) -> bool:
         columns = self.columns.given()
@@ -65,9 +65,9 @@ class TextInputs:
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:
-    (whole,) = cells_of_line
-    first, divider, second = whole.rpartition(_PAIR)
-    texts = (first, second) if divider else (whole,)
+    (line_text,) = cells_of_line
+    first, divider, second = line_text.rpartition(_PAIR)
+    texts = (first, second) if divider else (line_text,)
     if not all(text.strip() for text in texts):
         raise tables.RowError("the line has no text" if not divider else f"no text beside{_PAIR.rstrip()}")
     checked = [cells.text(text, _TEXT) for text in texts]

@@ -61,8 +61,8 @@ class Trained:
 
     def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
         """Warns if the decision rule was fitted on half of the examples that are evaluated."""
-        found = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
-        fitted_on = (found.get("fitted_on") or {}).get("data_sha256")
+        decision = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
+        fitted_on = (decision.get("fitted_on") or {}).get("data_sha256")
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
 
@@ -166,17 +166,19 @@ class Trained:
         """CheckpointError if the model has learned another task; a given head is exempt."""
         if self.given_head is not None:
             return
-        for key, wanted in sorted(family.record().items()):
-            if self.record.get(key, wanted) != wanted:
+        for key, expected in sorted(family.record().items()):
+            if self.record.get(key, expected) != expected:
                 task = f"; its task is {self.record['task_name']}" if "task_name" in self.record else ""
-                raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}{task}")
+                raise CheckpointError(
+                    f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(expected)}{task}"
+                )
         self._refuse_head(family)
 
     def _refuse_head(self, family: Family) -> None:
-        own, others = (_head_of(head).variables(self.config) for head in (self.head, family.head))
-        missing = [name for name in others if name not in own]
+        variables, others = (_head_of(head).variables(self.config) for head in (self.head, family.head))
+        missing = [name for name in others if name not in variables]
         if missing:
-            raise CheckpointError(_of_another_task(self.prefix, missing[0], own))
+            raise CheckpointError(_of_another_task(self.prefix, missing[0], variables))
         if self.head.num_labels != family.head.num_labels:
             labels = self.head.num_labels, family.head.num_labels
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
@@ -191,7 +193,7 @@ def _reader(prefix: str) -> CheckpointReader:
 def _head_of(spec: HeadSpec) -> Head:
     from bert_tf.modeling.heads import registry as heads
 
-    return heads.of(spec)
+    return heads.make_head(spec)
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:

@@ -20,7 +20,7 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
     Raises CheckpointError if they are damaged, not finite, or of another model.
     """
     reader = model_reader(trained.prefix)
-    shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
+    shapes = {**encoder_shapes(trained.config), **registry.make_head(trained.head).variables(trained.config)}
     values.refuse_unusable(reader, shapes)
     found = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
     temperatures = np.array(dict(trained.head.options).get("temperatures", ()), np.float32)

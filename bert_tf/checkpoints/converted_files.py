@@ -17,8 +17,8 @@ _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
     path = Path(checkpoint).parent / ORIGIN
-    found = documents.read_json(path) if checkpoint and path.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    origin = documents.read_json(path) if checkpoint and path.is_file() else {}
+    return origin if isinstance(origin, dict) else {}
 
 
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:

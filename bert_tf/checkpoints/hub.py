@@ -51,44 +51,44 @@ class Fetched(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def refuse_missing(named: HubName) -> None:
+def refuse_missing(hub_name: HubName) -> None:
     """Raises FlagError without the package, CheckpointError if the hub has no such model or cannot be reached.
 
     It fetches the configuration, a small file, long before TensorFlow is imported.
     """
-    hub_names.refuse_unavailable(named)
-    _snapshot(named, _BESIDE[:1])
+    hub_names.refuse_unavailable(hub_name)
+    _snapshot(hub_name, _BESIDE[:1])
 
 
 @functools.lru_cache(maxsize=16)
-def fetch(named: HubName) -> Fetched:
+def fetch(hub_name: HubName) -> Fetched:
     """Fetches a model, or finds it in the cache; once per process, so that a run sees one revision.
 
     Raises FlagError without the package, CheckpointError if the hub has no such weights or cannot be reached.
     """
-    refuse_missing(named)
-    log.info("%s: from the Hugging Face hub%s", named.name, f", revision {named.revision}" if named.revision else "")
-    folder = _snapshot(named, (*_BESIDE, *_SAFE))
+    refuse_missing(hub_name)
+    log.info("%s: from the Hugging Face hub%s", hub_name.name, f", revision {hub_name.revision}" if hub_name.revision else "")
+    folder = _snapshot(hub_name, (*_BESIDE, *_SAFE))
     if weight_files.in_folder(folder) is None:
-        folder = _snapshot(HubName(named.name, folder.name), _TORCH)
+        folder = _snapshot(HubName(hub_name.name, folder.name), _TORCH)
     if weight_files.in_folder(folder) is None:
         expected = f"{weight_files.WEIGHTS_NAME} and no {weight_files.TORCH_NAME}"
-        raise CheckpointError(f"{named.name}: the hub has no {expected} of this model; take another one")
-    return Fetched(folder, named.name, folder.name)
+        raise CheckpointError(f"{hub_name.name}: the hub has no {expected} of this model; take another one")
+    return Fetched(folder, hub_name.name, folder.name)
 
 
-def _snapshot(named: HubName, patterns: tuple[str, ...]) -> Path:
+def _snapshot(hub_name: HubName, patterns: tuple[str, ...]) -> Path:
     package = importlib.import_module("huggingface_hub")
     try:
         with _quiet():
-            return Path(package.snapshot_download(named.name, revision=named.revision, allow_patterns=list(patterns)))
+            return Path(package.snapshot_download(hub_name.name, revision=hub_name.revision, allow_patterns=list(patterns)))
     except Exception as error:  # of the package, of its clients of HTTP, of the operating system
-        names = (one.__name__ for one in type(error).__mro__)
+        names = (base.__name__ for base in type(error).__mro__)
         why = next((_REASONS[name] for name in names if name in _REASONS), "")
         why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(
-            f"{named.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
-            f" or {hub_names.by_hand(named.name)}"
+            f"{hub_name.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
+            f" or {hub_names.by_hand(hub_name.name)}"
         ) from error
 
 

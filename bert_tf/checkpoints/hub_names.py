@@ -40,12 +40,12 @@ def parsed(name: str | os.PathLike[str]) -> HubName | None:
     return HubName(text)
 
 
-def refuse_unavailable(named: HubName) -> None:
+def refuse_unavailable(hub_name: HubName) -> None:
     """Raises FlagError if the package that fetches models is missing."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise FlagError(
-            f"{named.name}: no checkpoint of this name here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
-            f" or {by_hand(named.name)}"
+            f"{hub_name.name}: no checkpoint of this name here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
+            f" or {by_hand(hub_name.name)}"
         )
 
 

@@ -73,8 +73,8 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
         log.warning("%s: has no pooler: it is newly initialized", path)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
-    own = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
-    if own is not None and not np.array_equal(own, weights[_WORDS]):
+    words_of_head = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
+    if words_of_head is not None and not np.array_equal(words_of_head, weights[_WORDS]):
         log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
         weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
@@ -98,7 +98,7 @@ def _names(stored: Iterable[str], path: object) -> dict[str, str]:
     if not wrapper:
         return names
     log.info("%s: the names of the weights begin with %s, which is left out", path, wrapper)
-    return {name.removeprefix(wrapper): there for name, there in names.items() if name.startswith(wrapper)}
+    return {name.removeprefix(wrapper): stored_name for name, stored_name in names.items() if name.startswith(wrapper)}
 
 
 def _problems(
@@ -192,9 +192,9 @@ def convert(
     usual = ENCODERS[config.model_type].vocabulary
     tokenizer = library.file_in(source, usual)
     if tokenizer is None:
-        made = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
-        raise CheckpointError(f"{source}: no {usual} beside the weights{made}")
-    vocabulary = library.read(tokenizer)  # raises what is wrong with it, before the weights are read
+        advice = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
+        raise CheckpointError(f"{source}: no {usual} beside the weights{advice}")
+    vocabulary = library.read_tokenizer(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=str(values.get("architectures")))
@@ -241,10 +241,10 @@ def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 
 
-def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
+def fetched(hub_name: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the cached TensorFlow checkpoint of a model of the hub, with a file that names its revision."""
-    found = hub.fetch(named)
-    return converted(found.folder, checkpoints_dir, of_hub=found)
+    snapshot = hub.fetch(hub_name)
+    return converted(snapshot.folder, checkpoints_dir, of_hub=snapshot)
 
 
 def converted(

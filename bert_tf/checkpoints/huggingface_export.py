@@ -57,8 +57,8 @@ class Architecture:
             if self.pooler is None or not pair.published.startswith("bert/pooler/"):
                 yield pair._replace(huggingface=self.prefix + pair.huggingface)
             elif self.has_pooler:
-                own = self.pooler if pair.published.startswith("bert/pooler/dense") else pair.huggingface.rpartition(".")[0]
-                yield pair._replace(huggingface=f"{own}.{pair.huggingface.rpartition('.')[2]}")
+                prefix = self.pooler if pair.published.startswith("bert/pooler/dense") else pair.huggingface.rpartition(".")[0]
+                yield pair._replace(huggingface=f"{prefix}.{pair.huggingface.rpartition('.')[2]}")
 
 
 _SEQUENCE = Architecture("BertForSequenceClassification", weights=other_names.CLASSIFIER)
@@ -125,8 +125,8 @@ def write(
     """
     known = architecture or of_encoder(guessed(weights), config)
     pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
-    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
-    names = {name: named[name] for name in sorted(weights) if name in named}
+    huggingface_names = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
+    names = {name: huggingface_names[name] for name in sorted(weights) if name in huggingface_names}
     transposed = {name for name in names if name.endswith("/kernel")}
     parts: dict[str, dict[int, npt.NDArray[Any]]] = {}  # several kernels may be one tensor
     for name, new in names.items():
@@ -150,8 +150,8 @@ def write(
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
     """Returns the class of transformers for published variable names; `kind` decides between equal ones."""
-    found = (CLASSES[one] for one in (kind, SPAN, CLASSIFICATION) if one in CLASSES)
-    headed = next((row for row in found if row.weights and row.weights.keys() <= set(names)), None)
+    candidates = (CLASSES[key] for key in (kind, SPAN, CLASSIFICATION) if key in CLASSES)
+    headed = next((row for row in candidates if row.weights and row.weights.keys() <= set(names)), None)
     if headed is not None:
         return headed
     pair, words = (any(name.startswith(f"cls/{part}/") for name in names) for part in ("seq_relationship", "predictions"))

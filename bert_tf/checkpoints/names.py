@@ -38,8 +38,8 @@ def pairs_of(published: str, huggingface: str, *, biases: bool = True) -> list[N
     """Returns the names of both variables of a dense layer or a LayerNorm; without `biases` of the first."""
     endings = _LAYER_NORM if published.endswith("LayerNorm") else _DENSE
     return [
-        NamePair(f"{published}/{own}", f"{huggingface}.{other}", own == "kernel")
-        for own, other in endings[: 2 if biases else 1]
+        NamePair(f"{published}/{ending}", f"{huggingface}.{other}", ending == "kernel")
+        for ending, other in endings[: 2 if biases else 1]
     ]
 
 
@@ -65,13 +65,13 @@ def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
     tables += [_table(f"embeddings/{name}", f"embeddings.{name}") for name in config.position_kind.tables(config)]
     pairs = [*tables, *(pair for part in _parts(config) for pair in _pairs(part, biases=config.biases))]
     row = ENCODERS[config.model_type]
-    named = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
-    joined = collections.Counter(pair.huggingface for pair in named)
+    renamed = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
+    joined = collections.Counter(pair.huggingface for pair in renamed)
     seen: collections.Counter[str] = collections.Counter()
-    for number, pair in enumerate(named):
-        named[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
+    for number, pair in enumerate(renamed):
+        renamed[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
         seen[pair.huggingface] += 1
-    return tuple(named)
+    return tuple(renamed)
 
 
 def _tables(config: BertConfig) -> Iterator[str]:
@@ -164,9 +164,9 @@ _GROUPS = (
 def group_of(name: str) -> str:
     """Returns the part of the model that an entry belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
     for group, pattern in _GROUPS:
-        found = pattern.search(name)
-        if found:
-            return group.format(*found.groups())
+        match = pattern.search(name)
+        if match:
+            return group.format(*match.groups())
     return OTHER
 
 
@@ -186,8 +186,8 @@ def is_training_only(name: str) -> bool:
 
 def task_head(names: Iterable[str]) -> list[str]:
     """Returns the names that belong to a task head, not to that of pre-training."""
-    found = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
-    return sorted(name for name in found if not is_training_only(name))
+    heads = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
+    return sorted(name for name in heads if not is_training_only(name))
 
 
 def is_expected_extra(name: str) -> bool:

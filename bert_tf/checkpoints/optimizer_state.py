@@ -46,10 +46,10 @@ def is_inside(checkpoint: str) -> bool:
 def problem_of(checkpoint: str) -> str | None:
     """Reads the moments of a complete checkpoint; returns why training cannot continue from them, else None."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
-        place = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
-        return f"{checkpoint}: {place} is missing; a newer checkpoint replaces it (--keep_optimizer_slots keeps moments)"
-    found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
-    return next(filter(None, found), None)
+        file_name = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
+        return f"{checkpoint}: {file_name} is missing; a newer checkpoint replaces it (--keep_optimizer_slots keeps moments)"
+    problems = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
+    return next(filter(None, problems), None)
 
 
 def delete(checkpoint: str) -> None:
@@ -67,20 +67,20 @@ def size(checkpoint: str) -> int:
     return sum(path.stat().st_size for path in _all_files(checkpoint))
 
 
-def prune(newest: str, kept: Iterable[str]) -> None:
-    """Deletes the state of checkpoints not in `kept`; first syncs the newest one to disk, since power may fail."""
-    names = {Path(name(checkpoint)).name for checkpoint in kept for name in (moments, rows)}
-    own = Path(newest).parent / OPTIMIZER
-    with atomic.readable_errors(own):
-        found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
-        others = [path for path in found if path.name.partition(".")[0] not in names]
+def prune(newest: str, checkpoints: Iterable[str]) -> None:
+    """Deletes the state of checkpoints not in `checkpoints`; first syncs the newest one to disk, since power may fail."""
+    names = {Path(name(checkpoint)).name for checkpoint in checkpoints for name in (moments, rows)}
+    state_dir = Path(newest).parent / OPTIMIZER
+    with atomic.readable_errors(state_dir):
+        paths = sorted(state_dir.iterdir(), key=lambda path: path.suffix != ".index") if state_dir.is_dir() else []
+        others = [path for path in paths if path.name.partition(".")[0] not in names]
         if others:
             to_disk(newest)
         for path in others:  # index first: data without an index are no checkpoint
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        if len(others) == len(found):
+        if len(others) == len(paths):
             with contextlib.suppress(OSError):  # a network disk keeps the names of files being read
-                own.rmdir()
+                state_dir.rmdir()
 
 
 def _all_files(checkpoint: str) -> list[Path]:

@@ -25,13 +25,13 @@ _WRAPPED = re.compile(rf"^{WRAPPERS}+")
 
 
 def layers_in(names: Iterable[str]) -> int:
-    return 1 + max((int(found[1]) for name in names for found in [_LAYER.search(name)] if found), default=-1)
+    return 1 + max((int(match[1]) for name in names for match in [_LAYER.search(name)] if match), default=-1)
 
 
 def wrapped_in(names: Collection[str]) -> str:
     """Returns the prefix of a wrapper before all names, empty if there is none or some have another."""
-    found = {match[0] if (match := _WRAPPED.match(name)) else "" for name in names}
-    return found.pop() if len(found) == 1 else ""
+    prefixes = {match[0] if (match := _WRAPPED.match(name)) else "" for name in names}
+    return prefixes.pop() if len(prefixes) == 1 else ""
 
 
 def modern(name: str) -> str:

@@ -73,10 +73,10 @@ def tensors(data: bytes) -> dict[str, StoredTensor]:
     value = _Machine().run(data)
     if not isinstance(value, _Dict):
         raise RefusedError("it holds no dict of tensors")
-    found = {name: tensor for name, tensor in value.items() if isinstance(tensor, StoredTensor)}
-    if not found:
+    stored = {name: tensor for name, tensor in value.items() if isinstance(tensor, StoredTensor)}
+    if not stored:
         raise RefusedError(f"it holds no tensors, but {', '.join(map(repr, list(value)[:3])) or 'nothing':.80}")
-    return found
+    return stored
 
 
 class _Machine:
@@ -178,10 +178,10 @@ class _Machine:
         arguments, function = self._pop(), self._pop()
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
             raise RefusedError("a call of something without a name")
-        known = _FUNCTIONS.get(function)
-        if known is None:
+        handler = _FUNCTIONS.get(function)
+        if handler is None:
             raise RefusedError(f"the name {function.module}.{function.name}")
-        self._stack.append(known(arguments))
+        self._stack.append(handler(arguments))
 
     def build(self, _: Any) -> None:
         """Attributes of a dict, such as versions of modules, are left out."""
@@ -195,8 +195,8 @@ class _Machine:
             raise RefusedError("a reference to something else than a storage")
         _, kind, key, _, elements = reference
         if not isinstance(kind, _Name) or kind.module != "torch" or kind.name not in _DTYPES:
-            named = f"{kind.module}.{kind.name}" if isinstance(kind, _Name) else "no name"
-            raise RefusedError(f"the type of storage {named}")
+            type_name = f"{kind.module}.{kind.name}" if isinstance(kind, _Name) else "no name"
+            raise RefusedError(f"the type of storage {type_name}")
         if not isinstance(key, str) or not _is_size(elements):
             raise RefusedError("a storage of no size")
         self._stack.append(Storage(key, _DTYPES[kind.name], elements))

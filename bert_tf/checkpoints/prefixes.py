@@ -65,8 +65,8 @@ def several(names: str) -> list[str]:
 
 def is_pattern(name: str) -> bool:
     """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
-    there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
-    return glob.has_magic(name) and not any(map(os.path.lexists, there))
+    paths = (name, f"{name}.index", f"{PART.sub('', name)}.index")
+    return glob.has_magic(name) and not any(map(os.path.lexists, paths))
 
 
 def _is_there(prefix: str) -> bool:
@@ -90,8 +90,8 @@ def _hint(prefix: str) -> str:
     path = Path(prefix)
     if path.name in _KEPT_BY and path.with_name(RECORD).is_file():
         return f": this run kept none; train with {_KEPT_BY[path.name]}"
-    found = sorted(path.parent.glob("*.index"))
-    return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else on_hub(prefix)
+    index_files = sorted(path.parent.glob("*.index"))
+    return f"; the folder holds {', '.join(path.stem for path in index_files[:5])}" if index_files else on_hub(prefix)
 
 
 def on_hub(name: str) -> str:

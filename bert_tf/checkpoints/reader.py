@@ -56,10 +56,10 @@ def model_reader(prefix: str | os.PathLike[str]) -> CheckpointReader:
     Raises CheckpointError as `CheckpointReader`, and if the others are missing or have changed.
     """
     reader = CheckpointReader(prefix)
-    for one in extension.found().values():
-        whole = extension.load(one.composes)(reader) if one.composes else None
-        if isinstance(whole, CheckpointReader):
-            return whole
+    for entry in extension.found().values():
+        composed = extension.load(entry.composes)(reader) if entry.composes else None
+        if isinstance(composed, CheckpointReader):
+            return composed
     return reader
 
 
@@ -73,8 +73,10 @@ def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.N
             return
         # Jobs on several machines disable eager execution, so the bare operation would write nothing.
         with tf.Graph().as_default(), tf.device("/CPU:0"), tf.compat.v1.Session() as session:
-            given = [tf.compat.v1.placeholder(entries[name].dtype) for name in names]
-            session.run(_save(os.fspath(prefix), names, given), dict(zip(given, (entries[name] for name in names))))
+            placeholders = [tf.compat.v1.placeholder(entries[name].dtype) for name in names]
+            session.run(
+                _save(os.fspath(prefix), names, placeholders), dict(zip(placeholders, (entries[name] for name in names)))
+            )
     except tf.errors.OpError as error:
         raise OSError(None, _first_line(error), os.fspath(prefix)) from error
 

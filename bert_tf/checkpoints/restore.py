@@ -54,7 +54,7 @@ class RestorePlan:
         """Returns one line for each kind of mismatch, with its likely cause; empty if the encoder is complete."""
         lines = []
         if self.misshaped:
-            name, (found, wanted) = next(iter(self.misshaped.items()))
+            name, (stored, expected) = next(iter(self.misshaped.items()))
             cause = (
                 "the vocabulary size of the configuration is another model's"
                 if list(self.misshaped) == ["bert/embeddings/word_embeddings"]
@@ -62,7 +62,7 @@ class RestorePlan:
             )
             lines.append(
                 f"{self.prefix}: {len(self.misshaped)} variables have another shape than the configuration says:"
-                f" {name} is {list(found)}, expected {list(wanted)}; {cause}"
+                f" {name} is {list(stored)}, expected {list(expected)}; {cause}"
             )
         if self.missing:
             cause = (
@@ -98,28 +98,28 @@ def plan_restore(
     `layers` are those of the checkpoint that the model has, in order, if it has only some; it then keeps their head. Encoder
     variables in `new` are not taken from the checkpoint.
     """
-    found = reader.shapes
+    shapes = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
-    scope = _ELECTRA if _WORDS not in found and _WORDS.replace(_BERT, _ELECTRA) in found else _BERT
+    scope = _ELECTRA if _WORDS not in shapes and _WORDS.replace(_BERT, _ELECTRA) in shapes else _BERT
     of_student = () if config.layer_groups else layers  # layers that share weights have the same in a smaller model
-    names_by_group = _ALBERT if any(_OF_ALBERT in name for name in found) else ()
+    names_by_group = _ALBERT if any(_OF_ALBERT in name for name in shapes) else ()
     sources = {name: stored for name in encoder if (stored := _stored(name, scope, of_student, names_by_group)) != name}
     if sources or layers:
         names = (*encoder, *head_variables)
-        found = {name: found[stored] for name in names if (stored := sources.get(name, name)) in found}
+        shapes = {name: shapes[stored] for name in names if (stored := sources.get(name, name)) in shapes}
     if layers:
-        head = {name: found[name] for name in head_variables if name in found}
+        head = {name: shapes[name] for name in head_variables if name in shapes}
     if scope == _ELECTRA:  # it has no pooler
-        new = {*new, *(name for name in encoder if name not in found and name.startswith(f"{_BERT}pooler/"))}
-    wanted = {**encoder, **{name: head[name] for name in head_variables if name in head and name in found}}
-    misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
+        new = {*new, *(name for name in encoder if name not in shapes and name.startswith(f"{_BERT}pooler/"))}
+    expected = {**encoder, **{name: head[name] for name in head_variables if name in head and name in shapes}}
+    misshaped = {name: (shapes[name], shape) for name, shape in expected.items() if name in shapes and shapes[name] != shape}
     return RestorePlan(
         prefix=reader.prefix,
-        loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape and name not in new),
-        missing=tuple(name for name in wanted if name not in found and name not in new),
+        loaded=tuple(name for name, shape in expected.items() if shapes.get(name) == shape and name not in new),
+        missing=tuple(name for name in expected if name not in shapes and name not in new),
         misshaped=misshaped,
-        initialized=(*(name for name in encoder if name in new), *(name for name in head_variables if name not in wanted)),
-        unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
+        initialized=(*(name for name in encoder if name in new), *(name for name in head_variables if name not in expected)),
+        unexpected=tuple(sorted(name for name in shapes if name not in expected and not is_expected_extra(name))),
         sources=sources,
     )
 
@@ -129,7 +129,7 @@ def _stored(name: str, scope: str, layers: Sequence[int], replaced: Sequence[tup
     name = name.replace(_BERT, scope, 1)
     for pattern, replacement in replaced:
         name = re.sub(pattern, replacement, name)
-    return _LAYER.sub(lambda found: f"/layer_{layers[int(found[1])]}/", name) if layers else name
+    return _LAYER.sub(lambda match: f"/layer_{layers[int(match[1])]}/", name) if layers else name
 
 
 def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
@@ -166,13 +166,13 @@ def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
 
 
 def _replace_initializers(plan: RestorePlan) -> None:
-    made = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
-    _refuse_lacking(plan, made)
-    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): made[name] for name in plan.loaded})
+    by_name = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
+    _refuse_lacking(plan, by_name)
+    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): by_name[name] for name in plan.loaded})
 
 
-def _refuse_lacking(plan: RestorePlan, made: Container[str]) -> None:
-    lacking = [name for name in plan.loaded if name not in made]
+def _refuse_lacking(plan: RestorePlan, names: Container[str]) -> None:
+    lacking = [name for name in plan.loaded if name not in names]
     if lacking:
         raise ValueError(f"no variable {lacking[0]} in the graph")
 

@@ -37,9 +37,9 @@ def problem_of(prefix: str) -> str | None:
         raise
     except CheckpointError as error:
         return str(error)
-    found = sum(part.stat().st_size for part in Path(prefix).parent.glob(f"{Path(prefix).name}.data-*"))
-    if found < reader.data_bytes:
-        return f"{prefix}: cut off: {found} bytes of at least {reader.data_bytes}"
+    size = sum(part.stat().st_size for part in Path(prefix).parent.glob(f"{Path(prefix).name}.data-*"))
+    if size < reader.data_bytes:
+        return f"{prefix}: cut off: {size} bytes of at least {reader.data_bytes}"
     return None
 
 
@@ -52,20 +52,20 @@ class Found(NamedTuple):
 
 def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = problem_of) -> Found:
     """Returns the checkpoint that the folder's list names, else, with a warning, the newest complete one."""
-    named, found = _named(folder), _by_step(folder)
+    in_list, by_step = _named(folder), _by_step(folder)
     problem: str | None = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
-    if named is not None:
-        problem = check(named)
+    if in_list is not None:
+        problem = check(in_list)
         if problem is None:
-            return Found(named)
-    others = (prefix for prefix in found if prefix != named)
-    whole = next((prefix for prefix in others if check(prefix) is None), None)
-    if whole is not None:
-        _warn_once(f"{problem}; continuing from {Path(whole).name}, the newest complete checkpoint in {folder}")
-        return Found(whole)
-    latest = next(iter(found), None)
-    last = named if named in found else latest
-    return Found(last, problem if named is not None or last else None)
+            return Found(in_list)
+    others = (prefix for prefix in by_step if prefix != in_list)
+    complete = next((prefix for prefix in others if check(prefix) is None), None)
+    if complete is not None:
+        _warn_once(f"{problem}; continuing from {Path(complete).name}, the newest complete checkpoint in {folder}")
+        return Found(complete)
+    latest = next(iter(by_step), None)
+    last = in_list if in_list in by_step else latest
+    return Found(last, problem if in_list is not None or last else None)
 
 
 def go_on_from(prefix: str) -> None:
@@ -75,15 +75,15 @@ def go_on_from(prefix: str) -> None:
     training cannot continue from them.
     """
     folder = Path(prefix).parent
-    kept = listed(folder)
-    if _named(folder) != prefix or not kept:
+    remaining = listed(folder)
+    if _named(folder) != prefix or not remaining:
         step = _step(prefix)
-        whole = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
-        kept = [other for other in whole if _step(other) <= step]
-        for newer in whole[len(kept) :]:
+        complete = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
+        remaining = [other for other in complete if _step(other) <= step]
+        for newer in complete[len(remaining) :]:
             _set_aside(newer)
-        write_list(folder, Path(prefix).name, [Path(other).name for other in kept])
-    names = {Path(other).name for other in (*kept, prefix)}
+        write_list(folder, Path(prefix).name, [Path(other).name for other in remaining])
+    names = {Path(other).name for other in (*remaining, prefix)}
     with atomic.readable_errors(folder):
         for path in folder.iterdir():
             part = _PART.fullmatch(path.name)
@@ -95,11 +95,11 @@ def go_on_from(prefix: str) -> None:
 
 def _set_aside(prefix: str) -> None:
     """Renames a checkpoint, its index last, so that a kill leaves a recognizably incomplete one."""
-    found = Path(prefix)
-    with atomic.readable_errors(found.parent):
-        for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
-            path.rename(path.with_name(path.name.replace(found.name, f"{found.name}{_ASIDE}", 1)))
-    log.warning("%s: training continues from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
+    checkpoint = Path(prefix)
+    with atomic.readable_errors(checkpoint.parent):
+        for path in sorted(checkpoint.parent.glob(f"{checkpoint.name}.*")):  # data before index
+            path.rename(path.with_name(path.name.replace(checkpoint.name, f"{checkpoint.name}{_ASIDE}", 1)))
+    log.warning("%s: training continues from an older checkpoint; kept as %s%s", prefix, checkpoint.name, _ASIDE)
 
 
 def delete_set_aside(prefix: str) -> None:
@@ -121,9 +121,9 @@ def is_listed(prefix: str) -> bool:
     return not names or path.name in names or not _PART.fullmatch(f"{path.name}.index")
 
 
-def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
-    """Writes TensorFlow's list, `kept` with the oldest first."""
-    lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in kept)]
+def write_list(folder: Path, newest: str, names: Sequence[str]) -> None:
+    """Writes TensorFlow's list, `names` with the oldest first."""
+    lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
 
 
@@ -135,10 +135,12 @@ def is_first(folder: str | os.PathLike[str]) -> bool:
 def kept_note(folder: str | os.PathLike[str]) -> str:
     """What a message says about checkpoints after a failed save."""
     try:
-        found = newest(folder)
+        latest = newest(folder)
     except CheckpointError:
         return "the last complete checkpoint is kept"
-    return "no checkpoint is complete yet" if found.prefix is None or found.problem else "the last complete checkpoint is kept"
+    return (
+        "no checkpoint is complete yet" if latest.prefix is None or latest.problem else "the last complete checkpoint is kept"
+    )
 
 
 def _named(folder: str | os.PathLike[str]) -> str | None:
@@ -168,8 +170,8 @@ def _by_step(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _step(prefix: str) -> int:
-    found = re.search(r"-(\d+)$", prefix)
-    return int(found[1]) if found else -1
+    match = re.search(r"-(\d+)$", prefix)
+    return int(match[1]) if match else -1
 
 
 @functools.cache

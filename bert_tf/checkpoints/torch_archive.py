@@ -95,10 +95,10 @@ class TorchArchive:
             itemsize = _dtype(tensor.storage.dtype).itemsize
             record = self._records.get(self._name(tensor.storage.key))
             if record is None or tensor.storage.elements * itemsize > record.size:
-                there = "none" if record is None else f"{record.size} bytes"
+                available = "none" if record is None else f"{record.size} bytes"
                 raise CheckpointError(
                     f"{self._path}: damaged weights: {name!r:.80} needs {tensor.storage.elements * itemsize} bytes,"
-                    f" there are {there}; fetch them again"
+                    f" there are {available}; fetch them again"
                 )
             total += tensor.elements * itemsize
         if total > _SHARING * self._path.stat().st_size:
@@ -148,13 +148,15 @@ def _directory(file: BinaryIO) -> Iterator[tuple[str, _Record]]:
         raise _DamagedError(f"a directory of {count} records and {size} bytes")
     if start + size > end:
         raise _DamagedError("its directory lies outside of it")
-    data, at, total = _at(file, start, size), 0, 0
+    data, offset, total = _at(file, start, size), 0, 0
     for _ in range(count):
-        if data[at : at + 4] != _DIRECTORY:
+        if data[offset : offset + 4] != _DIRECTORY:
             raise _DamagedError("no directory where one should be")
-        method, crc, packed, length, name_length, extra_length, comment_length = struct.unpack_from("<10xH4xIII3H", data, at)
-        header = struct.unpack_from("<I", data, at + 42)[0]
-        begin = at + 46
+        method, crc, packed, length, name_length, extra_length, comment_length = struct.unpack_from(
+            "<10xH4xIII3H", data, offset
+        )
+        header = struct.unpack_from("<I", data, offset + 42)[0]
+        begin = offset + 46
         name = _slice(data, begin, name_length).decode()
         extra = _slice(data, begin + name_length, extra_length)
         length, packed, header = _in_64(extra, (length, packed, header))
@@ -164,7 +166,7 @@ def _directory(file: BinaryIO) -> Iterator[tuple[str, _Record]]:
         if header + length > end or total > end:
             raise _DamagedError(f"{name!r:.80} lies outside of it")
         yield name, _Record(header, length, crc)
-        at = begin + name_length + extra_length + comment_length
+        offset = begin + name_length + extra_length + comment_length
 
 
 def _end(file: BinaryIO, end: int) -> tuple[int, int, int]:
@@ -186,13 +188,13 @@ def _end(file: BinaryIO, end: int) -> tuple[int, int, int]:
 
 def _in_64(extra: bytes, values: tuple[int, ...]) -> tuple[int, ...]:
     """Replaces values that do not fit in 32 bits by those of the extra field 1, which has only these, in order."""
-    at = 0
-    while at + 4 <= len(extra) and _IN_64 in values:
-        kind, size = struct.unpack_from("<HH", extra, at)
+    offset = 0
+    while offset + 4 <= len(extra) and _IN_64 in values:
+        kind, size = struct.unpack_from("<HH", extra, offset)
         if kind == 1:
-            numbers = iter(struct.unpack(f"<{size // 8}Q", _slice(extra, at + 4, size // 8 * 8)))
+            numbers = iter(struct.unpack(f"<{size // 8}Q", _slice(extra, offset + 4, size // 8 * 8)))
             return tuple(next(numbers, value) if value == _IN_64 else value for value in values)
-        at += 4 + size
+        offset += 4 + size
     return values
 
 

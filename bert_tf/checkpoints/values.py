@@ -22,12 +22,12 @@ _SHOWN = 3
 
 
 def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | None:
-    wanted = list(names)
-    problem = problem_of_types(reader, wanted)
+    listed = list(names)
+    problem = problem_of_types(reader, listed)
     if problem:
         return problem
     try:
-        return problem_of_values(reader.prefix, [name for name in wanted if not np.isfinite(_as_float32(reader[name])).all()])
+        return problem_of_values(reader.prefix, [name for name in listed if not np.isfinite(_as_float32(reader[name])).all()])
     except CheckpointError as error:
         return str(error)
 
@@ -46,23 +46,23 @@ def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | No
     )
 
 
-def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
+def problem_of_values(source: object, not_finite: Iterable[str]) -> str | None:
     names = list(not_finite)
-    return f"{place}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
+    return f"{source}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
 
 
-def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) -> None:
+def refuse_not_finite(source: object, entries: Mapping[str, npt.NDArray[Any]]) -> None:
     """Raises CheckpointError if floats are NaN or infinite, or become so as float32; other dtypes are skipped."""
     arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
     floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
-    refuse(problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()]))
+    refuse(problem_of_values(source, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()]))
 
 
 def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
-        found = reader.shapes.get(name)
-        if found != shape:
-            state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
+        stored = reader.shapes.get(name)
+        if stored != shape:
+            state = "is missing" if stored is None else f"is {list(stored)}, expected {list(shape)}"
             raise CheckpointError(f"{reader.prefix}: {name} {state}; is it of another model or task?")
     refuse(problem_of_types(reader, shapes))
 

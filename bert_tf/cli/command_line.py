@@ -11,7 +11,7 @@ from bert_tf import settings
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import action_of, asks_for_all, by_name, read, read_with_words
+from bert_tf.cli.flags import action_of, asks_for_all, by_name, parse_flags, read_with_words
 from bert_tf.cli.help import BEAM, VERBOSITY, flags_of, help_text, settings_of_command, usage, words_of
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
@@ -41,14 +41,18 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     argv = command.rewrite(argv)
     end = argv.index(_REST) if command.has_beam and _REST in argv else len(argv)
     positional = words_of(command)
-    words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
+    words, parsed = (
+        read_with_words(argv[:end], flags_of(command)) if positional else ([], parse_flags(argv[:end], flags_of(command)))
+    )
     present = frozenset(name for name in parsed if parsed[name].present)
-    given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
+    flag_values = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
     verbosity = parsed[VERBOSITY.name].value if command.log is True else 0
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
-    values = {**given, **_bound(argv[0], words, positional)}
-    made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
-    return Call(made, by_name(parsed, command.own), verbosity, beam, present, values)
+    values = {**flag_values, **_bound(argv[0], words, positional)}
+    call_settings: Any = (
+        command.make(**values) if command.make else settings.read_settings(cast(type, command.settings), values)
+    )
+    return Call(call_settings, by_name(parsed, command.own), verbosity, beam, present, values)
 
 
 def _refuse_missing(rows: Iterable[Setting], values: Mapping[str, Any]) -> None:
@@ -85,15 +89,15 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
 
 
 def _run(argv: Sequence[str], command: Command | Actions) -> int:
-    one, call = parse(argv, command)
-    if callable(one.log):
-        setup_logging(*one.log(call.settings))
-    elif one.log:
+    parsed, call = parse(argv, command)
+    if callable(parsed.log):
+        setup_logging(*parsed.log(call.settings))
+    elif parsed.log:
         setup_logging(call.verbosity)
-    if one.reports_to is not None:
-        reports_go_to(one.reports_to(call.settings))
-    _refuse_missing(settings_of_command(one), call.values)
-    return one.run(call) or 0
+    if parsed.reports_to is not None:
+        reports_go_to(parsed.reports_to(call.settings))
+    _refuse_missing(settings_of_command(parsed), call.values)
+    return parsed.run(call) or 0
 
 
 def begin_worker(verbosity: int) -> Mapping[str, str]:

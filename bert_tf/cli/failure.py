@@ -38,16 +38,16 @@ def failure(error: BaseException, *, where: str = "") -> tuple[int, list[str]]:
         return error.status, [_one_line(problem) for problem in error.problems]
     if isinstance(error, BertError):
         return error.status, [_one_line(str(error))]
-    known = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
-    return (_UNUSABLE, [_one_line(known)]) if known else (_INTERNAL, [unforeseen(error, where)])
+    explanation = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
+    return (_UNUSABLE, [_one_line(explanation)]) if explanation else (_INTERNAL, [unforeseen(error, where)])
 
 
 def unforeseen(error: BaseException, where: str = "") -> str:
     """Writes the report of an unexpected error and returns the message; `where` is, for example, " in thread X"."""
-    said = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
+    message = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
     path = _report(error)
     remedy = f"report it with {path}" if path else "report it; the traceback could not be written to any folder"
-    return f"internal error{where}: {said}; this is a bug in bert_tf: {remedy}"
+    return f"internal error{where}: {message}; this is a bug in bert_tf: {remedy}"
 
 
 def _one_line(text: str) -> str:
@@ -96,11 +96,13 @@ def _has_working_directory() -> bool:
 def _out_of_memory(error: BaseException) -> str | None:
     if not isinstance(error, (MemoryError, *_of_tensorflow("ResourceExhaustedError"))):
         return None
-    said = _message(error)
+    message = _message(error)
     if "device:GPU" in str(error):
-        return f"out of memory on the GPU: {said}; lower the batch size or --max_seq_length, or stop other processes on the GPU"
+        return (
+            f"out of memory on the GPU: {message}; lower the batch size or --max_seq_length, or stop other processes on the GPU"
+        )
     remedy = "lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
-    return f"out of memory on the host{f': {said}' if said else ''}; {remedy}"
+    return f"out of memory on the host{f': {message}' if message else ''}; {remedy}"
 
 
 def _odd_name(error: BaseException) -> str | None:

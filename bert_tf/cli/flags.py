@@ -28,7 +28,7 @@ class HelpAsked(Exception):  # noqa: N818  (no error)
 Flag = Setting  # one row of the table
 
 
-def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
+def parse_flags(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Parses flags only; `argv` starts with the command.
 
     Raises FlagError for an unknown, empty or mistyped flag or a positional argument, HelpAsked for --help.
@@ -38,7 +38,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     argv = ["--help" if asks_for_all([word]) else word for word in argv]
     values = _define(rows)
     try:
-        rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
+        rest = values([_EARLIER.sub(lambda match: match[1] + _RENAMED[match[2]], word) for word in argv])[1:]
     except flags.UnrecognizedFlagError as error:
         near = nearest(error.flagname, [row.name for row in rows if row.help])
         tip = f"; did you mean --{near}?" if near else ""
@@ -93,11 +93,11 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
-    """Parses words, such as files, and flags in any order; see `read`."""
+    """Parses words, such as files, and flags in any order; see `parse_flags`."""
     words = [word for word in argv[1:] if _is_word(word)]
     if "" in words:
         raise FlagError(f"{argv[0]}: a name is empty: did you mean to set a shell variable?")
-    return words, read([argv[0], *(word for word in argv[1:] if not _is_word(word))], rows)
+    return words, parse_flags([argv[0], *(word for word in argv[1:] if not _is_word(word))], rows)
 
 
 def _is_word(argument: str) -> bool:

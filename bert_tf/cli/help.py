@@ -28,7 +28,7 @@ def help_text(words: Sequence[str], command: Command | Actions, *, everything: b
         return _joined(_of_command(words[0], command, everything=everything))
     if words[1:2] and words[1] in command.actions:
         return _joined(_of_command(" ".join(words[:2]), command.actions[words[1]], everything=everything))
-    of_each = (_of_command(f"{words[0]} {name}", one, everything=True) for name, one in command.actions.items())
+    of_each = (_of_command(f"{words[0]} {name}", action, everything=True) for name, action in command.actions.items())
     return _joined([*filled(command.title), "", *(_all(of_each) if everything else _of_actions(words[0], command))])
 
 
@@ -134,16 +134,17 @@ def _notes(command: Command, *, everything: bool) -> Iterator[str]:
 
 
 def _of_actions(name: str, command: Actions) -> Iterator[str]:
-    for action, one in command.actions.items():
-        yield from filled(f"{name} {action} {one.title}", "    ")
-        yield from example_lines(one.example)
+    for name_of_action, action in command.actions.items():
+        yield from filled(f"{name} {name_of_action} {action.title}", "    ")
+        yield from example_lines(action.example)
         yield ""
     yield from filled(f"The flags of an action: {PROGRAM} {name} {next(iter(command.actions))} --help", "    ")
 
 
 def _all(of_each: Iterable[Iterable[str]]) -> Iterator[str]:
-    for place, lines in enumerate(of_each):
-        yield from [""] * (place > 0)
+    for number, lines in enumerate(of_each):
+        if number:
+            yield ""
         yield from lines
 
 
@@ -159,15 +160,20 @@ def _groups(command: Command) -> dict[str, list[Flag]]:
 
 
 def _own(command: Command) -> list[Flag]:
-    return [*command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * (command.log is True)]
+    rows = list(command.own)
+    if command.has_beam:
+        rows.append(BEAM)
+    if command.log is True:
+        rows.append(VERBOSITY)
+    return rows
 
 
 def _default(row: Flag, defaults: Mapping[str, str]) -> str:
     if row.required:
         return " (required)"
     value = "" if row.default is None else re.sub(r"e-0", "e-", str(row.default)).lower()
-    said = ", else ".join(filter(None, (defaults.get(row.name), value)))
-    return f" (default: {said})" if said else ""
+    values = ", else ".join(filter(None, (defaults.get(row.name), value)))
+    return f" (default: {values})" if values else ""
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -51,8 +51,8 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
     path = Path(folder) / run_layout.EXAMPLES
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     _, *parts = _TITLE.split(text)  # alternating titles and texts
-    kept = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
-    atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in kept.items()))
+    by_split = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
+    atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in by_split.items()))
 
 
 def log_writing(count: int) -> None:
@@ -91,9 +91,8 @@ class VariablesHook(tf1.train.SessionRunHook):
         self._loaded = frozenset(loaded)
 
     def begin(self) -> None:
-        rows = [("name", "shape", "dtype", "from"), *map(self._row, tf1.trainable_variables())]
+        rows = [("name", "shape", "dtype", "from")]
+        for variable in tf1.trainable_variables():
+            origin = "checkpoint" if variable.op.name in self._loaded else "random"
+            rows.append((variable.op.name, str(variable.shape.as_list()), variable.dtype.base_dtype.name, origin))
         atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
-
-    def _row(self, variable: tf.Variable) -> tuple[str, str, str, str]:
-        origin = "checkpoint" if variable.op.name in self._loaded else "random"
-        return variable.op.name, str(variable.shape.as_list()), variable.dtype.base_dtype.name, origin

@@ -40,7 +40,7 @@ class EvaluationPlan:
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
         """Returns the step of an early end, considering steps up to `up_to`; None if the run continues."""
-        lines = evaluations.read(output_dir, up_to=up_to)
+        lines = evaluations.read_evaluations(output_dir, up_to=up_to)
         ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
         return min((step for step in ends if step is not None), default=None)
 
@@ -49,7 +49,7 @@ class EvaluationPlan:
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
+        if self.target is not None and self._reached_at(evaluations.read_evaluations(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"
 
@@ -83,7 +83,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def catch_up(self, step: int) -> None:
         """Drops evaluations after the resumed step and completes what a kill interrupted there."""
-        lines = evaluations.read(self._folder, up_to=step)
+        lines = evaluations.read_evaluations(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
         self._keep_best(lines)
         if step and step not in {line["step"] for line in lines}:
@@ -101,7 +101,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         self._forward.load(self._checkpoint(step))
         results = {**self._plan.measure(self._forward), **self._of_average(step)}
         self._note_time(step)  # again, including the evaluation, before its result is on disk
-        lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
+        lines = [*evaluations.read_evaluations(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
             log.info("%s of %g is reached at step %d", *self._plan.target, step)
@@ -131,12 +131,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Makes the folder of the best checkpoint agree with the evaluations."""
         line, prefix = evaluations.best(lines, self._plan.metric), kept.checkpoint(self._folder, BEST)
-        wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
-        if prefix is not None and Path(prefix).name == Path(wanted).name:
+        best = self._checkpoint(evaluations.step_of(line)) if line else ""
+        if prefix is not None and Path(prefix).name == Path(best).name:
             saved.go_on_from(prefix)  # a kill may have left the previous one
             return
-        if line and Path(f"{wanted}.index").is_file():
-            self._replace_best(self._forward.load(wanted))
+        if line and Path(f"{best}.index").is_file():
+            self._replace_best(self._forward.load(best))
         elif prefix is not None:  # the run was resumed from an earlier step
             log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
             shutil.rmtree(self._folder / BEST, ignore_errors=True)
@@ -145,7 +145,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
         best = atomic.make_folder(self._folder / BEST, follows=False) / run_layout.of_step(run_layout.CHECKPOINTS, step)
         self._forward.save(best)
-        kept.keep_alone(best, self._folder)
+        kept.keep_only(best, self._folder)
 
     def _gives_up(self, step: int) -> bool:
         return self._plan.stopped_at(self._folder, up_to=step) is not None

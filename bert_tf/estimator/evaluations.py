@@ -21,7 +21,7 @@ LOSS = "eval_loss"  # breaks ties between equal results
 Line = Mapping[str, "float | None"]  # the step, and results by name; None for NaN and infinity
 
 
-def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
+def read_evaluations(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     """Returns evaluations up to step `up_to`, in order; raises OutputError if the file is damaged."""
     path = Path(output_dir) / run_layout.EVALUATIONS
     try:
@@ -37,12 +37,12 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Parses a line strictly: it decides on the best checkpoint and on an early end, so nothing is guessed."""
     try:
-        found: Line = documents.parse_json(text.decode())
-        if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
+        line: Line = documents.parse_json(text.decode())
+        if not isinstance(line["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in line.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
-    return found
+    return line
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
@@ -99,10 +99,10 @@ class Target(NamedTuple):
     value: float
 
     def is_reached(self, results: Mapping[str, float | None]) -> bool:
-        found = results.get(self.metric)
-        if found is None:
+        result = results.get(self.metric)
+        if result is None:
             return False
-        return found <= self.value if ranking.is_cost(self.metric) else found >= self.value
+        return result <= self.value if ranking.is_cost(self.metric) else result >= self.value
 
     def first(self, lines: Sequence[Line]) -> Line | None:
         return next((line for line in lines if self.is_reached(line)), None)
@@ -139,14 +139,14 @@ def time_to_target(output_dir: str | os.PathLike[str], target: Target, *, up_to:
 
     If it was not reached, step is None and the rest is missing; unknown seconds are None.
     """
-    asked = {"metric": target.metric, "target": target.value}
-    line = target.first(read(output_dir, up_to=up_to))
+    goal = {"metric": target.metric, "target": target.value}
+    line = target.first(read_evaluations(output_dir, up_to=up_to))
     if line is None:
-        return {**asked, "step": None}
+        return {**goal, "step": None}
     clocks = {int(clock["step"]): clock for clock in _read_clock(Path(output_dir) / run_layout.CLOCK, up_to=up_to)}
     clock = clocks.get(step_of(line), {})
     times = {name: clock.get(name) for name in ("seconds", "training_seconds")}
-    return {**asked, "step": line["step"], "value": line[target.metric], **times}
+    return {**goal, "step": line["step"], "value": line[target.metric], **times}
 
 
 def _read_clock(path: Path, *, up_to: int) -> list[dict[str, float]]:
@@ -154,7 +154,7 @@ def _read_clock(path: Path, *, up_to: int) -> list[dict[str, float]]:
     try:
         lines = [documents.parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
         kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}
-        whole = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
-        return [line for line in whole if line["step"] <= up_to]
+        times = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
+        return [line for line in times if line["step"] <= up_to]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -52,8 +52,8 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # only the machine that saves: others might delete files being written
-            for place in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
-                delete_unfinished(place)
+            for directory in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
+                delete_unfinished(directory)
 
 
 def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:
@@ -79,8 +79,8 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; {saved.kept_note(folder)}")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
-        taken = gpu_failures.others()
-        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length{f' ({taken})' if taken else ''}")
+        users = gpu_failures.others()
+        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length{f' ({users})' if users else ''}")
     refusals = [line for line in text.splitlines() if any(refusal in line for refusal in _UNPLACEABLE)]
     if refusals:
         return DeviceError(f"{refusals[0][:300]}; leave out --nosoft_placement, or name another device")

@@ -55,18 +55,18 @@ class Forward:
         """
         reader = model_reader(checkpoint) if reader is None else reader
         self._composed_from = checkpoint if reader.composed else None
-        wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
-        values.refuse_misfits(reader, wanted)
+        shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
+        values.refuse_misfits(reader, shapes)
         step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
         if reader.composed:
-            weights = {name: np.asarray(reader[name], np.float32) for name in wanted}
+            weights = {name: np.asarray(reader[name], np.float32) for name in shapes}
             self._on_each(lambda tower: tower.assign(weights, step))
             return step
         with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
             try:
                 self._on_each(lambda tower: tower.restore(prefix, step))
             except tf.errors.OpError:
-                for name in wanted:
+                for name in shapes:
                     reader[name]  # names the damaged entry, unlike the graph
                 raise
         return step
@@ -105,9 +105,9 @@ class Forward:
             try:
                 for rows in _taken(waiting):
                     batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-                    found = tower.outputs(batch)
+                    of_batch = tower.outputs(batch)
                     for field in fields:
-                        results[field.name][features.places(field.axis, rows)] = found[field.name]
+                        results[field.name][features.places(field.axis, rows)] = of_batch[field.name]
             finally:
                 waiting.clear()  # if one device fails, the others stop too
 
@@ -188,8 +188,8 @@ class _Tower:
     def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
         fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
-        found: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
-        return found
+        outputs: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
+        return outputs
 
 
 def _filled_by_a_checkpoint(config: BertConfig) -> contextlib.AbstractContextManager[object]:

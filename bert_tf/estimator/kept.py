@@ -14,7 +14,7 @@ from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEX
 
 BESIDE = (  # files beside a model's checkpoint
     *(VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD),
-    *(name for one in extension.found().values() for name in one.beside),
+    *(name for entry in extension.found().values() for name in entry.beside),
 )
 
 
@@ -38,11 +38,11 @@ def moving_average(prefix: str) -> str:
     return str(path.parent / EMA / path.name)
 
 
-def settle_average(prefix: str) -> None:
+def publish_average(prefix: str) -> None:
     """Makes a complete checkpoint's moving average, if any, the run's; raises OutputError."""
     average = Path(moving_average(prefix))
     if Path(f"{average}.index").is_file():
-        keep_alone(average, average.parent.parent)
+        keep_only(average, average.parent.parent)
 
 
 def average_files(prefix: str) -> list[Path]:
@@ -51,7 +51,7 @@ def average_files(prefix: str) -> list[Path]:
     return list(average.parent.glob(f"{average.name}.*"))
 
 
-def keep_alone(prefix: Path, output_dir: Path) -> None:
+def keep_only(prefix: Path, output_dir: Path) -> None:
     """Makes a complete checkpoint the only one of its folder: lists it, deletes others, copies its companion files.
 
     `output_dir` is the run's folder; raises OutputError if the folder cannot be written.

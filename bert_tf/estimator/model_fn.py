@@ -53,7 +53,7 @@ class Model:
 
     @property
     def whole_head(self) -> Head:
-        head = heads.of(self.head)
+        head = heads.make_head(self.head)
         return head if self.around is None else self.around(head)
 
 

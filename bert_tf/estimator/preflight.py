@@ -33,14 +33,14 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
     problems = []
     if config.vocab_size != len(vocabulary):
         multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
-        said = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
+        mismatch = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
         spare = config.vocab_size - len(vocabulary)
         if multiple is None and 0 < spare <= len(vocabulary) // _SPARE:
-            log.warning("%s: the last %d have no piece", said, spare)
+            log.warning("%s: the last %d have no piece", mismatch, spare)
         elif multiple is None:
-            problems.append(f"{said}; take {vocabulary.file} and the configuration from one folder")
+            problems.append(f"{mismatch}; take {vocabulary.file} and the configuration from one folder")
         else:
-            log.warning("%s: treated as padding to a multiple of %d", said, multiple)
+            log.warning("%s: treated as padding to a multiple of %d", mismatch, multiple)
     return problems + check_length("max_seq_length", max_seq_length, config)
 
 
@@ -53,12 +53,12 @@ def check_length(flag: str, length: int, config: BertConfig) -> list[str]:
 
 def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
     """Returns a line if lower-casing contradicts the vocabulary; warns if that is uncertain."""
-    found = casing.find(vocabulary)
+    found_casing = casing.find(vocabulary)
     kind, flag, remedy = _CASINGS[lower_case]
-    if found.against(lower_case=lower_case):
-        return [f"the vocabulary is {kind} ({found}) but --do_lower_case is {flag}; {remedy}"]
-    if found.doubtful(lower_case=lower_case):
-        log.warning("--do_lower_case is %s, which may not suit the model: %s", flag, found)
+    if found_casing.against(lower_case=lower_case):
+        return [f"the vocabulary is {kind} ({found_casing}) but --do_lower_case is {flag}; {remedy}"]
+    if found_casing.doubtful(lower_case=lower_case):
+        log.warning("--do_lower_case is %s, which may not suit the model: %s", flag, found_casing)
     return []
 
 
@@ -97,10 +97,10 @@ def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]
 def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]:
     """Returns one line per reason why training could learn nothing."""
     problems = []
-    found = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
+    labels = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
     # Answers, tags and options differ in meaning from text to text.
-    if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
-        problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
+    if len(labels) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
+        problems.append(f"all {len(examples)} training examples have the label {labels.pop()!r}; nothing can be learned")
     if schedule.steps < 1:
         problems.append(
             f"{len(examples)} examples in {schedule.epochs:g} epochs do not fill a batch of {schedule.batch_size};"

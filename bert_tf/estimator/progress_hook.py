@@ -131,7 +131,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
-            self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.read()})
+            self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.measure()})
         text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
         costs = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
@@ -168,9 +168,9 @@ def write_text(folder: str | os.PathLike[str], name: str, text: str, step: int) 
     _write(folder, [tf1.Summary.Value(tag=name, tensor=tf.make_tensor_proto(text))], step)
 
 
-def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], step: int) -> None:
+def _write(folder: str | os.PathLike[str], values: Sequence[tf1.Summary.Value], step: int) -> None:
     writer = event_writer(folder)
-    writer.add_summary(tf1.Summary(value=found), step)
+    writer.add_summary(tf1.Summary(value=values), step)
     writer.flush()
 
 

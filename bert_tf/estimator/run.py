@@ -129,8 +129,10 @@ def train(
     if start:
         log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
-    own = folder if writes else None
-    progress = ProgressHook(own, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer)
+    out_dir = folder if writes else None
+    progress = ProgressHook(
+        out_dir, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer
+    )
     saver = SaverHook(
         total_steps=steps,
         keep_slots=training.keep_optimizer_slots,
@@ -146,7 +148,7 @@ def train(
         stop.install()
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, between_steps, steps, watch)
-            _report_timing(own, timing, training.setting)
+            _report_timing(out_dir, timing, training.setting)
             if writes:
                 _report_saving(folder, saver.saving)
     finally:
@@ -168,7 +170,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
         )
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        kept.settle_average(checkpoint)
+        kept.publish_average(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 

@@ -93,21 +93,21 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
         with contextlib.suppress(OSError):  # leftovers do no harm
             is_run = (Path(output_dir) / RECORD).is_file()
             inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
-            for place in (
+            for directory in (
                 *([Path(output_dir)] if is_run else []),
                 *(path for path in inner if path.name in run_layout.folders() or _is_task(path.name)),
             ):
-                delete_unfinished(place)
+                delete_unfinished(directory)
         yield
 
 
 @contextlib.contextmanager
 def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
     """Locks the folders that hold a run, as `writing` does."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         for folder in sorted({os.path.realpath(folder) for folder in folders}):
             if os.path.isfile(os.path.join(folder, RECORD)):
-                held.enter_context(writing(folder, instead="name an output in another folder"))
+                locks.enter_context(writing(folder, instead="name an output in another folder"))
         yield
 
 
@@ -176,7 +176,8 @@ def _is_number(value: Any) -> bool:
 
 
 _OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
-    "temperatures": lambda value: isinstance(value, list) and all(_is_number(one) and one > 0.0 for one in value),
+    "temperatures": lambda value: isinstance(value, list)
+    and all(_is_number(temperature) and temperature > 0.0 for temperature in value),
     "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
     "abstain_below": lambda value: value is None or _is_number(value),
     "set_from": lambda value: value is None or _is_number(value),
@@ -191,40 +192,43 @@ def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / run_layout.DECISION
     try:
-        found: Any = documents.parse_json(files.read_text(path))
+        decision: Any = documents.parse_json(files.read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
-    if not is_decision(found):
+    if not is_decision(decision):
         raise OutputError(f"{path}: damaged; delete it, and calibrate again")
-    return dict(found)
+    return dict(decision)
 
 
-def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
-    """Returns one line for each setting in `now`, by record keys, that differs from the run's record."""
+def misfits(output_dir: str | os.PathLike[str], requested: Mapping[str, Any]) -> list[str]:
+    """Returns one line for each setting in `requested`, by record keys, that differs from the run's record."""
     record = load_record(output_dir)
     if record is None:
         return []
-    earlier = {key: record[DETERMINING].get(key) for key in now}
-    if "kind" in now and earlier["kind"] not in (None, now["kind"]):
+    earlier = {key: record[DETERMINING].get(key) for key in requested}
+    if "kind" in requested and earlier["kind"] not in (None, requested["kind"]):
         task = record[DETERMINING]["task_name"]
-        return [f"{output_dir}: trained on {task} ({earlier['kind']}), not on a task of the kind {now['kind']}; name that task"]
-    return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, now)]
+        return [
+            f"{output_dir}: trained on {task} ({earlier['kind']}), not on a task of the kind {requested['kind']};"
+            " name that task"
+        ]
+    return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, requested)]
 
 
 def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
     """Returns one line for each part that the folder's run was not trained with; empty without a record."""
     record = trained(folder)
-    said = f"differs from the one recorded in {RECORD}; restore the file used in training"
+    mismatch = f"differs from the one recorded in {RECORD}; restore the file used in training"
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
-        problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
-    now = config.as_dict()
-    earlier = {**now, **record.get("bert_config", {}), **{name: now[name] for name in _OF_TRAINING_ONLY}}
-    differences = _differences(earlier, now)
+        problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {mismatch}")
+    current = config.as_dict()
+    earlier = {**current, **record.get("bert_config", {}), **{name: current[name] for name in _OF_TRAINING_ONLY}}
+    differences = _differences(earlier, current)
     if differences:
-        problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {said}")
+        problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {mismatch}")
     return problems
 
 
@@ -240,8 +244,8 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     try:
         earlier = load_record(folder)
         _refuse_another_run(folder, earlier, record)
-        kept = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
-        record = {**_continued(folder, earlier, record), **kept}
+        replaced = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
+        record = {**_continued(folder, earlier, record), **replaced}
     except OutputError:
         if not overwrite:
             raise
@@ -264,15 +268,15 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     chief does not come, has other settings, or writes to a folder that this machine does not see.
     """
     limit = time.monotonic() + patience_s
-    wanted = documents.json_value(documents.to_json(record[DETERMINING]))
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
     for tries in itertools.count(1):
         earlier = load_record(output_dir)
-        if earlier is not None and not _differences(earlier[DETERMINING], wanted):
+        if earlier is not None and not _differences(earlier[DETERMINING], requested):
             return
         if time.monotonic() > limit:
-            found = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
+            held = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], requested))})"
             raise OutputError(
-                f"{output_dir}: holds {found}, and the chief has not started this one within {patience_s:.0f} s;"
+                f"{output_dir}: holds {held}, and the chief has not started this one within {patience_s:.0f} s;"
                 " give all machines the same flags and a folder that they share"
             )
         if tries == 2:
@@ -305,10 +309,13 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    now = documents.json_value(documents.to_json(record[DETERMINING]))
-    differences = _differences(earlier[DETERMINING], now)
-    changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
-    extends = len(now.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {EXTENDED, *DURATION}
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
+    differences = _differences(earlier[DETERMINING], requested)
+    changed = {key for key in {*earlier[DETERMINING], *requested} if earlier[DETERMINING].get(key) != requested.get(key)}
+    extends = len(requested.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {
+        EXTENDED,
+        *DURATION,
+    }
     if differences and not extends:
         shorter = " a run can be trained longer, not shorter;" if changed <= DURATION else ""
         raise OutputError(
@@ -321,12 +328,12 @@ def _continued(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[
     """Returns a record with the earlier TensorFlow versions; logs changes that may affect rounding from here on."""
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return record
-    native_before, native = (_is_native(found.get(MACHINE)) for found in (earlier, record))
+    native_before, native = (_is_native(run_record.get(MACHINE)) for run_record in (earlier, record))
     if native_before != native:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
         text = "%s: started with %s, continues with %s: results differ in the last bits"
         log.info(text, folder, kinds[native_before], kinds[native])
-    (before, past), (now, _) = (_tensorflows(found.get(VERSIONS)) for found in (earlier, record))
+    (before, past), (now, _) = (_tensorflows(run_record.get(VERSIONS)) for run_record in (earlier, record))
     if before and before != now:
         log.info("%s: last opened with TensorFlow %s, now with %s: later steps may round differently", folder, before, now)
         past = [*past, before]
@@ -342,17 +349,17 @@ def _is_native(machine: object) -> bool:
     return isinstance(machine, Mapping) and bool(machine.get(NATIVE))
 
 
-def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:
+def _another(earlier: Mapping[str, Any], requested: Mapping[str, Any], differences: Sequence[str]) -> str:
     """Describes the other run; for another task only the task, since hardly any setting is the same."""
     for name in _TASK:
-        if earlier.get(name) != now.get(name):
-            return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {now.get(name)})"
+        if earlier.get(name) != requested.get(name):
+            return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {requested.get(name)})"
     return f"another run ({'; '.join(differences)})"
 
 
-def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    keys = sorted(earlier.keys() | now.keys())
-    return [f"{key} was {earlier.get(key)}, now {now.get(key)}" for key in keys if earlier.get(key) != now.get(key)]
+def _differences(earlier: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
+    keys = sorted(earlier.keys() | requested.keys())
+    return [f"{key} was {earlier.get(key)}, now {requested.get(key)}" for key in keys if earlier.get(key) != requested.get(key)]
 
 
 def _delete_run(folder: Path) -> None:
@@ -360,10 +367,10 @@ def _delete_run(folder: Path) -> None:
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
     _delete(folder, run_layout.names(run_layout.of_training()))
-    for place in (folder, *of_other_tasks):
-        _delete(place, results)
-    for place in of_other_tasks:
-        _delete_empty(place)
+    for directory in (folder, *of_other_tasks):
+        _delete(directory, results)
+    for directory in of_other_tasks:
+        _delete_empty(directory)
 
 
 def _delete(folder: Path, names: Iterable[str]) -> None:

@@ -95,7 +95,10 @@ class RunSaver(tf1.train.Saver):
         """
         unchanged = tf1.get_collection(UNCHANGED)
         names = {variable.name for variable in unchanged}
-        weights = [*(one for one in tf1.trainable_variables() if one.name not in names), tf1.train.get_global_step()]
+        weights = [
+            *(variable for variable in tf1.trainable_variables() if variable.name not in names),
+            tf1.train.get_global_step(),
+        ]
         names.update(variable.name for variable in weights)
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
@@ -142,7 +145,7 @@ class RunSaver(tf1.train.Saver):
             _read(self._rows, sess, optimizer_state.rows(prefix))
         delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] if goes_on else [])
-        kept.settle_average(prefix)
+        kept.publish_average(prefix)
         averages = sum(path.stat().st_size for path in kept.average_files(prefix))
         self.saving.add(optimizer_state.size(prefix) + averages, time.monotonic() - began)
         return prefix
@@ -183,9 +186,9 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     shadows = averaging.shadows()
     if not shadows:
         return None
-    named = {variable.name.rpartition(":")[0]: variable for variable in weights}
+    by_name = {variable.name.rpartition(":")[0]: variable for variable in weights}
     copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver cannot rename variables with several copies
-    saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**named, **shadows}.items()}
+    saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**by_name, **shadows}.items()}
     return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 

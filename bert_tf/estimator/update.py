@@ -84,7 +84,7 @@ class Update:
         self._table: DeferredTable | None = None
         defers = defers and optimization.defer_embeddings and adaptation.trains(WORDS)
         if defers and _can_defer(optimization):
-            rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))
+            rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.factor_of(EMBEDDINGS))
             self._table = DeferredTable(
                 optimization.adamw,
                 rate_at,
@@ -135,8 +135,8 @@ class Update:
 
         if self._optimization.micro_batches == 1:
             stamps.mark_done(stamps.FORWARD, loss, after=[])
-            (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # the backward pass begins with it
-            loss, *gradients = differentiate(loss * one)
+            (gate,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # the backward pass begins with it
+            loss, *gradients = differentiate(loss * gate)
         else:  # the loss above is never computed, but its graph creates the variables, and the table reads the whole batch
             loss, *gradients = add_up(
                 lambda some, number: differentiate(loss_of(some, number)),
@@ -181,7 +181,7 @@ class Update:
             usable = tf.math.is_finite(loss) & (finite | ~self._loss_scale.at_end)
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
             scale = tf.identity(scale)  # read by every update
-        factors = [self._optimization.layer_decay.of(part_of(variable.name)) for variable in variables]
+        factors = [self._optimization.layer_decay.factor_of(part_of(variable.name)) for variable in variables]
         make = OPTIMIZERS[self._optimization.optimizer]
         optimizer = make(variables, rate, step, self._optimization.adamw, factors=factors)
 

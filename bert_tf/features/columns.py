@@ -81,11 +81,11 @@ class Features:
         """Raises ValueError if the columns do not match."""
         if tuple(self.targets) != tuple(field.name for field in self.fields):
             raise ValueError("targets and their fields differ")
-        given = [getattr(self, name) for name in _OF_ROWS]
-        sizes = [(len(column), len(self)) for column in given if column is not None]
+        columns = [getattr(self, name) for name in _OF_ROWS]
+        sizes = [(len(column), len(self)) for column in columns if column is not None]
         sizes += [(len(self.token_ids), self.size(TOKEN))]
         sizes += [(len(self.targets[field.name]), self.size(field.axis)) for field in self.fields]
-        if any(found != wanted for found, wanted in sizes):
+        if any(size != expected for size, expected in sizes):
             raise ValueError("columns of different lengths")
         if np.any(self.first_lengths > self.lengths) or np.any(self.first_lengths < 1):
             raise ValueError("a first segment is longer than its row, or empty")
@@ -149,10 +149,10 @@ class Features:
 
     def followed_by(self, other: Features) -> Features:
         """Returns the features of the examples of both, which have the same columns."""
-        own, others = self.columns(), other.columns()
+        ours, others = self.columns(), other.columns()
         if self.example_ids is not None or other.example_ids is not None:
-            own["example_ids"], others["example_ids"] = self._numbers, other._numbers + np.int32(self.examples)
-        columns = {name: np.concatenate([own[name], others[name]]) for name in own}
+            ours["example_ids"], others["example_ids"] = self._numbers, other._numbers + np.int32(self.examples)
+        columns = {name: np.concatenate([ours[name], others[name]]) for name in ours}
         truncated = self.truncated + other.truncated
         return Features.from_columns(columns, self.fields, truncated=truncated, together=self.together)
 
@@ -206,10 +206,10 @@ class Features:
             raise ValueError(f"a row has {lengths.max()} tokens, the batch is padded to {tokens}")
         position = np.arange(tokens, dtype=np.int32)
         real = position < lengths[:, None]  # [B, T]
-        where = np.where(real, self._starts(TOKEN)[rows][:, None] + position, 0)
+        indices = np.where(real, self._starts(TOKEN)[rows][:, None] + position, 0)
         mask = real.astype(np.int32)
         inputs = {
-            "input_ids": self.token_ids[where] * mask,
+            "input_ids": self.token_ids[indices] * mask,
             "input_mask": mask,
             "segment_ids": (real & (position >= self.first_lengths[rows][:, None])).astype(np.int32),
         }
@@ -256,8 +256,8 @@ class Features:
 def ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.int64]:
     """Concatenates start, start + 1, ... for each start [n] and length [n]."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
-    found: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
-    return found
+    positions: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
+    return positions
 
 
 class Span(NamedTuple):
@@ -274,7 +274,7 @@ class TextPieces(NamedTuple):
     lengths: IntArray  # [E] pieces of each text
     starts: Numbers  # [E] first piece of each
 
-    def of(self, texts: Any) -> TextPieces:
+    def taken(self, texts: Any) -> TextPieces:
         return TextPieces(self.ids, self.lengths[texts], self.starts[texts])
 
 

@@ -54,8 +54,8 @@ def truncate(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     """As Hugging Face `tokenizers`: like `truncate`, but shortens the first text on a tie."""
     is_longer = first > second
-    kept, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
-    first_kept, second_kept = (np.where(is_longer, one, other) for one, other in zip(kept, swapped))
+    in_order, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
+    first_kept, second_kept = (np.where(is_longer, length, other) for length, other in zip(in_order, swapped))
     return Cut((_head(first_kept),), (_head(second_kept),), int(np.sum(first + second > limit)))
 
 
@@ -72,26 +72,26 @@ def windows(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     the text, and so may overlap by more than a half.
     """
     longer, other = np.maximum(first, second), np.minimum(first, second)
-    kept = np.where(longer + other > limit, np.minimum(other, limit // 2), other)
-    size = np.minimum(longer, limit - kept)
+    other_kept = np.where(longer + other > limit, np.minimum(other, limit // 2), other)
+    size = np.minimum(longer, limit - other_kept)
     step = np.maximum(-(-size // _WINDOW_PARTS), 1)
     counts = 1 - (size - longer) // step  # [E] windows, rounded up
     example_ids = np.repeat(np.arange(len(counts), dtype=np.int32), counts)  # [N]
     number = np.arange(len(example_ids), dtype=np.int32) - np.repeat(np.cumsum(counts, dtype=np.int32) - counts, counts)
     moving = Span(np.minimum(number * step[example_ids], (longer - size)[example_ids]), size[example_ids])
-    still = _head(kept[example_ids])
+    still = _head(other_kept[example_ids])
     moves_first = (first > second)[example_ids]
     spans = (_either(moves_first, moving, still),), (_either(moves_first, still, moving),)
-    return Cut(*spans, int(np.sum(kept < other)), example_ids)
+    return Cut(*spans, int(np.sum(other_kept < other)), example_ids)
 
 
-def _head(kept: IntArray) -> Span:
-    return Span(np.zeros_like(kept), kept)
+def _head(lengths: IntArray) -> Span:
+    return Span(np.zeros_like(lengths), lengths)
 
 
-def _ends(lengths: IntArray, kept: IntArray) -> tuple[Span, Span]:
-    head = np.where(kept < lengths, -(-kept // _HEAD_PARTS), kept)
-    tail = kept - head
+def _ends(lengths: IntArray, kept_lengths: IntArray) -> tuple[Span, Span]:
+    head = np.where(kept_lengths < lengths, -(-kept_lengths // _HEAD_PARTS), kept_lengths)
+    tail = kept_lengths - head
     return _head(head), Span(lengths - tail, tail)
 
 

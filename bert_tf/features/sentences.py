@@ -41,8 +41,8 @@ def build(
     first_lengths = total(cut.first) + np.where(added > 0, separators + np.int32(1), np.int32(2))[rows]
     lengths = first_lengths + total(cut.second) + (added > 0)[rows]
     token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
-    copy(first.of(rows), cut.first, token_ids, starts + 1)
-    copy(second.of(rows), cut.second, token_ids, starts + first_lengths)
+    copy(first.taken(rows), cut.first, token_ids, starts + 1)
+    copy(second.taken(rows), cut.second, token_ids, starts + first_lengths)
     return Features(
         token_ids=token_ids,
         lengths=lengths,

@@ -73,7 +73,7 @@ def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
     recomputes another's unit under the same number.
     """
 
-    def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
+    def batches(replicas: int, local_replicas: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
         for (source, _, batching), draws in _steps(phases, seed, start_step):
             features, units = source.drawn(*draws)
             rows = features.rows_of(units)
@@ -82,7 +82,7 @@ def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
                 GLOBAL_ROWS: np.int32(len(rows)),
                 GLOBAL_TOKENS: np.int32(features.lengths[rows].sum()),
             }
-            for replica in own:
+            for replica in local_replicas:
                 some = slice(replica, None, replicas) if replica < len(units) else slice(1)
                 part = features.rows_of(units[some])
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))

@@ -107,18 +107,18 @@ def linked(path: Path) -> Path:
     """Returns a link's target, existing or not; other paths unchanged. Raises OSError if the link leads to itself."""
     if not os.path.islink(path):
         return path
-    found = os.path.realpath(path)
-    if os.path.islink(found):
+    target = os.path.realpath(path)
+    if os.path.islink(target):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
-    return Path(found)
+    return Path(target)
 
 
 def is_link_out(path: Path) -> bool:
     """Whether a path is a link that leads out of its folder, or to itself."""
     if not os.path.islink(path):
         return False
-    found, folder = os.path.realpath(path), os.path.realpath(path.parent)
-    return os.path.islink(found) or os.path.commonpath((found, folder)) != folder
+    target, folder = os.path.realpath(path), os.path.realpath(path.parent)
+    return os.path.islink(target) or os.path.commonpath((target, folder)) != folder
 
 
 def refuse_link_out(path: Path) -> None:

@@ -49,9 +49,9 @@ class NotJsonError(DocumentError):
 def read_text(path: str | os.PathLike[str]) -> str:
     """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
     data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
-    found = encodings.instead_of_text(data)
-    if found:
-        raise DocumentError(found)
+    other_format = encodings.instead_of_text(data)
+    if other_format:
+        raise DocumentError(other_format)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -103,8 +103,8 @@ def _document_errors() -> Iterator[None]:
     try:
         yield
     except json.JSONDecodeError as error:
-        said = f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
-        raise NotJsonError(said, error.lineno, is_cut=error.pos >= len(error.doc.rstrip())) from error
+        problem = f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
+        raise NotJsonError(problem, error.lineno, is_cut=error.pos >= len(error.doc.rstrip())) from error
     except RecursionError as error:
         raise _too_deep() from error
     except (DocumentError, _RepeatedKeyError):
@@ -148,8 +148,8 @@ def _yaml_value(text: str) -> Any:
         _measure(root, {})
         return loader.construct_document(root)
     except yaml.YAMLError as error:
-        mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
-        line = mark.line + 1 if mark else None if place is None else text.count("\n", 0, place) + 1
+        mark, position = getattr(error, "problem_mark", None), getattr(error, "position", None)
+        line = mark.line + 1 if mark else None if position is None else text.count("\n", 0, position) + 1
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or error
         raise DocumentError(f"neither YAML nor JSON: {reason}", line) from error
     except RecursionError as error:
@@ -180,14 +180,14 @@ class _RepeatedKeyError(Exception):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
                 raise _RepeatedKeyError(name)
             seen.add(name)
-    return made
+    return content
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
@@ -227,10 +227,10 @@ def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, 
         if depth > _DEEPEST:
             raise _too_deep(line)
         known[id(node)] = size, depth
-    found = known[id(node)]
-    if found is None:
+    measured = known[id(node)]
+    if measured is None:
         raise DocumentError("an alias (*name) that contains itself", line)
-    return found
+    return measured
 
 
 def _children(node: Any) -> Iterator[Any]:

@@ -37,8 +37,8 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 
 def instead_of_text(begin: bytes) -> str | None:
     """Returns what a file is, and the remedy, by its first bytes; None if it may be text."""
-    found = next((said for start, said in _BEGINNINGS.items() if begin.startswith(start)), None)
-    return found or _without_mark(begin.split(b"\n", 1)[0])
+    kind = next((description for start, description in _BEGINNINGS.items() if begin.startswith(start)), None)
+    return kind or _without_mark(begin.split(b"\n", 1)[0])
 
 
 def _without_mark(line: bytes) -> str | None:
@@ -64,7 +64,7 @@ def remedy(data: bytes) -> str:
 
 def guess(data: bytes) -> str | None:
     """Returns the probable encoding of text that is not UTF-8, by the name that iconv knows; None if there is no sign."""
-    shares = {one.name: one.share(data) for one in _ENCODINGS if _decodes(data, one.codec)}
+    shares = {encoding.name: encoding.share(data) for encoding in _ENCODINGS if _decodes(data, encoding.codec)}
     best = max(shares, key=lambda name: shares[name], default="")
     if best and shares[best] >= _SURE:
         return best
@@ -73,9 +73,11 @@ def guess(data: bytes) -> str | None:
         return None
     import charset_normalizer
 
-    found = charset_normalizer.from_bytes(data).best()
+    detected = charset_normalizer.from_bytes(data).best()
     return (
-        None if found is None or not found.coherence or found.encoding == "utf_8" else found.encoding.replace("_", "-").upper()
+        None
+        if detected is None or not detected.coherence or detected.encoding == "utf_8"
+        else detected.encoding.replace("_", "-").upper()
     )
 
 

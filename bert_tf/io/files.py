@@ -71,9 +71,9 @@ def is_foreseen(error: OSError) -> bool:
 
 
 def reason(error: OSError) -> str:
-    said = error.strerror or str(error)
+    message = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0, "")
-    return f"{said}; {remedy}" if remedy and ";" not in said else said
+    return f"{message}; {remedy}" if remedy and ";" not in message else message
 
 
 def is_plain(path: StrPath) -> bool:
@@ -168,28 +168,28 @@ def unsafe(path: StrPath) -> str:
     A group counts as others unless its number is the owner's, as for a private group. In a folder like /tmp (sticky)
     others cannot change this user's files. Missing paths are not checked.
     """
-    whole = Path(path).resolve()
-    for place in (whole, *whole.parents):
+    resolved = Path(path).resolve()
+    for ancestor in (resolved, *resolved.parents):
         try:
-            found = place.lstat()
+            status = ancestor.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if found.st_uid not in (0, os.geteuid()):
-            return f"{place}: belongs to another user ({found.st_uid})"
-        others = stat.S_IWOTH if found.st_gid == found.st_uid else stat.S_IWOTH | stat.S_IWGRP
-        if found.st_mode & others and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
-            return f"{place}: others can write to it (chmod go-w)"
+        if status.st_uid not in (0, os.geteuid()):
+            return f"{ancestor}: belongs to another user ({status.st_uid})"
+        others = stat.S_IWOTH if status.st_gid == status.st_uid else stat.S_IWOTH | stat.S_IWGRP
+        if status.st_mode & others and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
+            return f"{ancestor}: others can write to it (chmod go-w)"
     return ""
 
 
 def digest(path: StrPath) -> str:
     """Returns a file's SHA-256; for a folder that of its entries' names and digests."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     if Path(path).is_dir():
         for file in sorted(Path(path).iterdir()):
-            found.update(f"{digest(file)}  {file.name}\n".encode())
-        return found.hexdigest()
+            sha256.update(f"{digest(file)}  {file.name}\n".encode())
+        return sha256.hexdigest()
     with open_plain(path) as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
-            found.update(block)
-    return found.hexdigest()
+            sha256.update(block)
+    return sha256.hexdigest()

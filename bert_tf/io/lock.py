@@ -30,14 +30,14 @@ def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another
     Raises OutputError if another process writes to it; `instead` tells a second writer the alternative to waiting.
     """
     folder = Path(path)
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    new_folders = [part for part in (folder, *folder.parents) if not part.exists()]
     atomic.make_folder(folder)
     try:
         with _held(folder / ".writer", folder, instead):
             yield
     finally:
         with contextlib.suppress(OSError):
-            for part in made:
+            for part in new_folders:
                 part.rmdir()
 
 
@@ -59,8 +59,8 @@ def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[st
 @contextlib.contextmanager
 def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Waits until no other process is in such a block of the existing folder."""
-    place = Path(folder)
-    with _lock_of(place / ".turn.lock", place, wait=True):
+    directory = Path(folder)
+    with _lock_of(directory / ".turn.lock", directory, wait=True):
         yield
 
 
@@ -73,44 +73,44 @@ def holder_of(folder: str | os.PathLike[str]) -> int | None:
 
 
 @contextlib.contextmanager
-def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
+def _held(base: Path, target: Path, instead: str) -> Iterator[None]:
     """Holds a lock without waiting; OutputError names the other holder."""
-    with _noted(base, place) as other:
+    with _noted(base, target) as other:
         if other is not None:
-            raise OutputError(f"{place}: {other}; wait until it ends, or {instead}")
+            raise OutputError(f"{target}: {other}; wait until it ends, or {instead}")
         yield
 
 
 @contextlib.contextmanager
-def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | None]:
+def _noted(base: Path, target: Path, *, wait: bool = False) -> Iterator[str | None]:
     """Holds a lock and notes its holder; yields None, or the other holder. `base` names both files without endings."""
     holder = base.with_name(f"{base.name}.json")
-    with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=wait) as is_held:
+    with _lock_of(base.with_name(f"{base.name}.lock"), target, wait=wait) as is_held:
         if not is_held:
             yield _who(holder)
             return
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        said = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
-        with atomic.readable_errors(place):
+        note = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
+        with atomic.readable_errors(target):
             if holder.is_symlink():  # of a stranger's folder: it may lead to any file
                 holder.unlink()
-            holder.write_text(said, encoding="utf-8")
+            holder.write_text(note, encoding="utf-8")
         try:
             yield None
         finally:
             with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or recreated by another
-                if holder.read_text(encoding="utf-8") == said:
+                if holder.read_text(encoding="utf-8") == note:
                     holder.unlink()
 
 
 @contextlib.contextmanager
-def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
+def _lock_of(path: Path, target: Path, *, wait: bool) -> Iterator[bool]:
     try:
         descriptor = _acquired(path, wait=wait)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            raise OutputError(f"{place}: cannot write: {files.reason(error)}; nothing was changed") from error
-        _warn_of_no_locks(place)
+            raise OutputError(f"{target}: cannot write: {files.reason(error)}; nothing was changed") from error
+        _warn_of_no_locks(target)
         yield True
         return
     try:
@@ -150,13 +150,13 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 @functools.cache
-def _warn_of_no_locks(place: Path) -> None:
-    log.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
+def _warn_of_no_locks(target: Path) -> None:
+    log.warning("%s: this file system does not support locks; do not start a second command that writes to it", target)
 
 
 def _who(holder: Path) -> str:
     try:
-        found = documents.parse_json(holder.read_text(encoding="utf-8"))
-        return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
+        note = documents.parse_json(holder.read_text(encoding="utf-8"))
+        return f"process {note['pid']} on {note['host']} has been writing to it since {note['since']}"
     except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, but has not named itself yet
         return "another process is writing to it"

@@ -39,8 +39,8 @@ def set_up(form: str, verbosity: int) -> None:
         if isinstance(handler, (_AboveBar, absl_logging.ABSLHandler)):
             root.removeHandler(handler)
     of_tensorflow = logging.getLogger("tensorflow")
-    for own in [found for found in of_tensorflow.handlers if type(found) is logging.StreamHandler]:
-        of_tensorflow.removeHandler(own)  # if imported before, as in a notebook, TensorFlow also writes each line
+    for stream_handler in [handler for handler in of_tensorflow.handlers if type(handler) is logging.StreamHandler]:
+        of_tensorflow.removeHandler(stream_handler)  # if imported before, as in a notebook, TensorFlow also writes each line
     tqdm.set_lock(threading.RLock())  # the default also serves processes, and is reported as leaked without fork
     handler = _AboveBar()
     handler.setFormatter(_Plain() if form == SHORT and verbosity <= 0 else absl_logging.PythonFormatter())

@@ -19,7 +19,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
     widths = [max(map(len, column)) for column in zip(*cells)]
     for row in cells:
         padded = (
-            text.ljust(width) if place in left else text.rjust(width) for place, (text, width) in enumerate(zip(row, widths))
+            text.ljust(width) if index in left else text.rjust(width) for index, (text, width) in enumerate(zip(row, widths))
         )
         yield "  ".join(padded).rstrip()
 

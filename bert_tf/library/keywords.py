@@ -35,20 +35,20 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
 
     def decorated(function: F) -> F:
         signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        taken = {parameter.name for parameter in own}
+        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {parameter.name for parameter in parameters}
         more = [_parameter(row) for row in rows if row.name not in taken and not keyword.iskeyword(row.name)]
-        places = {one.name: one for one in own if "PathLike" in str(one.annotation)}
+        places = {parameter.name: parameter for parameter in parameters if "PathLike" in str(parameter.annotation)}
 
         @functools.wraps(function)
-        def checked(*arguments: Any, **given: Any) -> Any:
-            bound = signature.bind(*arguments, **given)
+        def checked(*arguments: Any, **keyword_arguments: Any) -> Any:
+            bound = signature.bind(*arguments, **keyword_arguments)
             for name in places.keys() & bound.arguments.keys():
                 bound.arguments[name] = _usable(places[name], bound.arguments[name])
             with needing_tensorflow():
                 return function(*bound.args, **bound.kwargs)
 
-        checked.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        checked.__signature__ = signature.replace(parameters=[*parameters, *more])  # type: ignore[attr-defined]
         return cast(F, checked)
 
     return decorated
@@ -70,7 +70,7 @@ def _usable(parameter: inspect.Parameter, value: Any) -> Any:
         return None
     several = parameter.kind is inspect.Parameter.VAR_POSITIONAL or "Iterable" in str(parameter.annotation)
     if several and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        return tuple(path_of(parameter.name, one) for one in value)
+        return tuple(path_of(parameter.name, item) for item in value)
     return path_of(parameter.name, value)
 
 

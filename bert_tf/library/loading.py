@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.batch.job import ModelOverrides, Rules
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.rows_task import RowsTask
@@ -51,12 +51,12 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or the task is unknown.
       FlagError: a setting is unknown or invalid.
     """
-    chosen = read(LoadSettings, {"batch_size": batch_size, **settings})
-    model = sources.find(path, chosen.model, environment=os.environ, task=task)
+    load_settings = read_settings(LoadSettings, {"batch_size": batch_size, **settings})
+    model = sources.find(path, load_settings.model, environment=os.environ, task=task)
     model.refuse(model.task.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    inference = batch_machine.inference(chosen.machine, chosen.batch_size, [model.prefix], environment=os.environ)
-    family = with_rules(model.task.family.as_trained(model.record), chosen.rules.given())
+    inference = batch_machine.inference(load_settings.machine, load_settings.batch_size, [model.prefix], environment=os.environ)
+    family = with_rules(model.task.family.as_trained(model.record), load_settings.rules.given())
     return Model(model, model.task, inference, find_data=_finder(folder), family=family)
 
 

@@ -20,8 +20,10 @@ class _Loaded:
 
         rows = list(data[TEXT[0]]) if TEXT[0] in data.columns else list(zip(*(data[name] for name in PAIR)))
         results = self._model.predict(rows)
-        columns = {PROBABILITY + label: [one.probabilities[label] for one in results] for label in self._model.labels}
-        return pandas.DataFrame({LABEL: [one.label for one in results], **columns}, index=data.index)
+        columns = {
+            PROBABILITY + label: [prediction.probabilities[label] for prediction in results] for label in self._model.labels
+        }
+        return pandas.DataFrame({LABEL: [prediction.label for prediction in results], **columns}, index=data.index)
 
 
 def _load_pyfunc(path: str) -> _Loaded:

@@ -107,9 +107,9 @@ class Model(Predictor):
         except ImportError as error:
             raise FlagError(f"as_frame=True needs pandas: pip install pandas ({error})") from error
         lines = self.family.layout(JSONL).rows(examples, self.predictions(examples)) if examples else ""
-        found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
-        index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(found) else None
-        return pandas.DataFrame(found, index=index, columns=None if found else ["id", "label"])
+        objects = [documents.json_value(line) for line in lines.split("\n")[:-1]]
+        index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(objects) else None
+        return pandas.DataFrame(objects, index=index, columns=None if objects else ["id", "label"])
 
     def answer(self, examples: Sequence[Any]) -> Sequence[Any]:
         """Predicts rows that `reader` has read, see `predict`.
@@ -136,8 +136,8 @@ class Model(Predictor):
           texts: N texts, each with at least one [MASK].
           **options: `top`.
         """
-        found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
-        return found
+        words: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
+        return words
 
     def explain(
         self,
@@ -167,10 +167,10 @@ class Model(Predictor):
           ClosedError: the model was closed.
         """
         explainer = self.session("explain", "Model.explain")
-        given = {"method": method, "label": label, "word": word, "steps": steps}
-        options = {name: value for name, value in given.items() if value is not None}
-        found: list[Any] = explainer.explain(self.reader.examples(rows), **options)
-        return found
+        arguments = {"method": method, "label": label, "word": word, "steps": steps}
+        options = {name: value for name, value in arguments.items() if value is not None}
+        explanations: list[Any] = explainer.explain(self.reader.examples(rows), **options)
+        return explanations
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
@@ -224,11 +224,11 @@ class Model(Predictor):
           BertError: the folder of the extension was deleted, or it has none.
         """
         if name not in self._sessions:
-            made = extension.needed(name, user).session
-            if not made:
+            declared = extension.needed(name, user).session
+            if not declared:
                 raise BertError(f"{user}: the extension {name} has no session")
             with needing_tensorflow():
-                self._sessions.setdefault(name, extension.load(made)(self))
+                self._sessions.setdefault(name, extension.load(declared)(self))
         session = self._sessions[name]
         if self._closed:
             session.close()

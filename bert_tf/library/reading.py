@@ -42,5 +42,5 @@ class Reader:
         if not examples:
             return []
         features = self.features(examples)
-        found: list[int] = np.add.reduceat(features.lengths, features.first_rows).tolist()
-        return found
+        counts: list[int] = np.add.reduceat(features.lengths, features.first_rows).tolist()
+        return counts

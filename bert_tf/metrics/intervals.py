@@ -45,18 +45,18 @@ def confidence_intervals(
     A metric has none if resamples do not vary, as when all predictions are right or only one class is predicted, or if
     there is only one example. With 2000 resamples the ends vary by some hundredths of the width.
     """
-    found = {}
+    intervals = {}
     for name in names:
         right = _right(name, labels, predictions)
         if right is not None:
-            found[name] = _of_share(right, level)
+            intervals[name] = _of_share(right, level)
         elif name == "f1":
-            found[name] = _of_f1(labels == 1, predictions == 1, level)
+            intervals[name] = _of_f1(labels == 1, predictions == 1, level)
         elif len(labels) > 1:
             group_of = _grouped(len(labels), seed)
             statistic = _STATISTICS.get(name, _of_rows(METRICS[name]))(labels, predictions, group_of)
-            found[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
-    return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
+            intervals[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
+    return {name: ends for name, ends in intervals.items() if np.isfinite(ends).all()}
 
 
 def of_sums(
@@ -88,8 +88,8 @@ def metrics_of_sums(sums: Sums) -> dict[str, float]:
 
 def of_all_sums(sums: Sums, group_of: Array | None = None) -> dict[str, tuple[float, float]]:
     """Returns the intervals of metrics whose resamples vary, see `of_sums`."""
-    found = {name: of_sums(metric, of, group_of) for name, (metric, of) in sums.items()}
-    return {name: ends for name, ends in found.items() if ends is not None}
+    intervals = {name: of_sums(metric, of, group_of) for name, (metric, of) in sums.items()}
+    return {name: ends for name, ends in intervals.items() if ends is not None}
 
 
 def of_mean(values: Floats, group_of: Array | None = None) -> tuple[float, float] | None:
@@ -111,16 +111,16 @@ def _of_share(right: Array, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _of_f1(there: Array, predicted: Array, level: float) -> tuple[float, float]:
+def _of_f1(actual: Array, predicted: Array, level: float) -> tuple[float, float]:
     """Returns the interval of a class's F1, 2 J / (1 + J), from that of J; nan if the class never occurs.
 
     J is the share of right answers among the examples that are of the class, or predicted so. BCa has no ends if it is
-    1. `there` and `predicted`: [N] whether an example is of the class, or predicted so.
+    1. `actual` and `predicted`: [N] whether an example is of the class, or predicted so.
     """
-    either = there | predicted
+    either = actual | predicted
     if not either.any():
         return float("nan"), float("nan")
-    low, high = _of_share((there & predicted)[either], level)
+    low, high = _of_share((actual & predicted)[either], level)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
@@ -171,11 +171,11 @@ def _divided(numerator: Floats, denominator: Floats) -> Floats:
 def _of_classes(metric: OfCounts, labels: Array, predictions: Array, group_of: Array) -> Statistic:
     """Statistic of a metric of the right, true and predicted counts of each class."""
     pairs = _pairs(labels, predictions)
-    sums = _sums((column for there, predicted in pairs for column in (there & predicted, there, predicted)), group_of)
+    sums = _sums((column for actual, predicted in pairs for column in (actual & predicted, actual, predicted)), group_of)
 
     def statistic(counts: Floats) -> Floats:
-        right, there, predicted = (counts @ sums).reshape(len(counts), -1, 3).transpose(2, 0, 1)
-        return metric(right, there, predicted)
+        right, actual, predicted = (counts @ sums).reshape(len(counts), -1, 3).transpose(2, 0, 1)
+        return metric(right, actual, predicted)
 
     return statistic
 
@@ -189,29 +189,29 @@ def _pairs(labels: Array, predictions: Array) -> Iterator[tuple[Array, Array]]:
             yield labels == number, predictions == number
 
 
-def _f1_by_class(right: Floats, there: Floats, predicted: Floats) -> Floats:
-    return _divided(2 * right, there + predicted)
+def _f1_by_class(right: Floats, actual: Floats, predicted: Floats) -> Floats:
+    return _divided(2 * right, actual + predicted)
 
 
 def _macro_f1(labels: Array, predictions: Array, group_of: Array) -> Statistic:
     """For classes, only those in the resample count; for multi-label, all."""
 
-    def metric(right: Floats, there: Floats, predicted: Floats) -> Floats:
-        counted = (there + predicted > 0).astype(float) if labels.ndim == 1 else np.ones_like(there)
-        return _divided(_f1_by_class(right, there, predicted).sum(axis=-1), counted.sum(axis=-1))
+    def metric(right: Floats, actual: Floats, predicted: Floats) -> Floats:
+        counted = (actual + predicted > 0).astype(float) if labels.ndim == 1 else np.ones_like(actual)
+        return _divided(_f1_by_class(right, actual, predicted).sum(axis=-1), counted.sum(axis=-1))
 
     return _of_classes(metric, labels, predictions, group_of)
 
 
-def _micro_f1(right: Floats, there: Floats, predicted: Floats) -> Floats:
-    return _divided(2 * right.sum(axis=-1), (there + predicted).sum(axis=-1))
+def _micro_f1(right: Floats, actual: Floats, predicted: Floats) -> Floats:
+    return _divided(2 * right.sum(axis=-1), (actual + predicted).sum(axis=-1))
 
 
-def _matthews(right: Floats, there: Floats, predicted: Floats) -> Floats:
+def _matthews(right: Floats, actual: Floats, predicted: Floats) -> Floats:
     """For any number of classes (Gorodkin, 2004)."""
-    examples = there.sum(axis=-1)
-    covariance = right.sum(axis=-1) * examples - (there * predicted).sum(axis=-1)
-    spreads = [examples**2 - (side**2).sum(axis=-1) for side in (there, predicted)]
+    examples = actual.sum(axis=-1)
+    covariance = right.sum(axis=-1) * examples - (actual * predicted).sum(axis=-1)
+    spreads = [examples**2 - (side**2).sum(axis=-1) for side in (actual, predicted)]
     return _divided(covariance, np.sqrt(spreads[0] * spreads[1]))
 
 
@@ -265,14 +265,14 @@ def _of_moments(group_of: Array, **moments: Floats) -> Statistic:
 def _of_rows(metric: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Statistic]:
     """Statistic of a metric that is known by its function alone: it measures the rows of each resample."""
 
-    def made(labels: Array, predictions: Array, group_of: Array) -> Statistic:
+    def make_statistic(labels: Array, predictions: Array, group_of: Array) -> Statistic:
         def statistic(counts: Floats) -> Floats:
             drawn = (np.repeat(np.arange(len(labels)), of[group_of].astype(int)) for of in counts)
             return np.array([metric(labels[rows], predictions[rows]) for rows in drawn])
 
         return statistic
 
-    return made
+    return make_statistic
 
 
 _STATISTICS: dict[str, Callable[[Array, Array, Array], Statistic]] = {

@@ -22,17 +22,17 @@ class LabelledLogits(NamedTuple):
 
 def softmax(logits: Floats) -> npt.NDArray[Any]:
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    found: npt.NDArray[Any] = shifted / shifted.sum(axis=-1, keepdims=True)
-    return found
+    probabilities: npt.NDArray[Any] = shifted / shifted.sum(axis=-1, keepdims=True)
+    return probabilities
 
 
 def log_softmax(logits: Floats) -> npt.NDArray[Any]:
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    found: npt.NDArray[Any] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return found
+    log_probabilities: npt.NDArray[Any] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return log_probabilities
 
 
 def sigmoid(logits: Floats) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):  # exp(-x) is infinite for a probability of 0
-        found: npt.NDArray[Any] = 1.0 / (1.0 + np.exp(-logits.astype(np.float64)))
-    return found.astype(logits.dtype)
+        probabilities: npt.NDArray[Any] = 1.0 / (1.0 + np.exp(-logits.astype(np.float64)))
+    return probabilities.astype(logits.dtype)

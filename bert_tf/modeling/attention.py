@@ -58,12 +58,12 @@ def self_attention(sequences: Sequences, config: BertConfig, execution: Executio
         query = of_queries.split_heads(query, heads)  # [B, H, Q, K]
         key, value = layout.split_heads(key, heads), layout.split_heads(value, heads)  # [B, H, T, K] each
         shape = tf.concat([tf.shape(query)[:3], tf.shape(key)[2:3]], axis=0)
-        kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
+        factors = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
         added = []
         if sequences.positions.adds_scores:
             added = [sequences.positions.scores(query, key, projected, whole=_is_whole(sequences))]
         attend = custom_gradients.attend if execution.custom_gradients else _attend
-        return of_queries.join_heads(attend(query, key, value, sequences.bias, kept, *added))
+        return of_queries.join_heads(attend(query, key, value, sequences.bias, factors, *added))
 
 
 def _is_whole(sequences: Sequences) -> bool:
@@ -139,12 +139,12 @@ def _attend(
     key: tf.Tensor,
     value: tf.Tensor,
     bias: tf.Tensor,
-    kept: tf.Tensor | None,
+    factors: tf.Tensor | None,
     added: tf.Tensor | None = None,
 ) -> tf.Tensor:
     scores = tf.matmul(query, key, transpose_b=True)
     weights = custom_gradients.softmax(scores if added is None else scores + added, bias)
-    return tf.matmul(weights if kept is None else tf.multiply(weights, kept, name="dropped"), value)
+    return tf.matmul(weights if factors is None else tf.multiply(weights, factors, name="dropped"), value)
 
 
 def _within_windows(
@@ -174,7 +174,7 @@ def _within_windows(
     real = near(sequences.bias[:, :, 0, :, None] - _MASKED)[..., 0]  # [B, 1, C, 3 W], 0 outside the sequence
     hidden = (real + _MASKED)[:, :, :, None] + outside  # [B, 1, C, W, 3 W]
     shape = tf.stack([batch, heads, blocks, half, 3 * half])
-    kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)
+    factors = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)
     attend = custom_gradients.attend if execution.custom_gradients else _attend
-    context = attend(split, near(key), near(value), hidden, kept)  # [B, H, C, W, K]
+    context = attend(split, near(key), near(value), hidden, factors)  # [B, H, C, W, K]
     return layout.join_heads(tf.ensure_shape(tf.reshape(context, [batch, heads, -1, size])[:, :, :tokens], query.shape))

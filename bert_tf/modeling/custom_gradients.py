@@ -73,12 +73,12 @@ def attend(
     key: tf.Tensor,
     value: tf.Tensor,
     bias: tf.Tensor,
-    kept: tf.Tensor | None,
+    factors: tf.Tensor | None,
     added: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Attention: query (scaled by 1 / sqrt(K)) [B, H, Q, K], key and value [B, H, T, K] to [B, H, Q, K].
 
-    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None; `added` [B, H, Q, T],
+    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `factors` [B, H, Q, T] are dropout's, or None; `added` [B, H, Q, T],
     or 1 along some axes, is added to the scores. The gradient needs the product of weights and their gradient summed over
     keys, which equals the product of the result and its gradient summed over K (Dao et al., 2022).
     """
@@ -89,7 +89,7 @@ def attend(
         if added:
             scores += added[0]
         weights = softmax(scores, bias)  # [B, H, Q, T]
-        dropped = weights if kept is None else tf.multiply(weights, kept, name="dropped")
+        dropped = weights if factors is None else tf.multiply(weights, factors, name="dropped")
         context = tf.matmul(dropped, value)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
@@ -99,7 +99,7 @@ def attend(
                 tf.matmul(scores, key),
                 tf.matmul(scores, query, transpose_a=True),
                 tf.matmul(dropped, upstream, transpose_a=True),
-                *(_like(scores, one) for one in added),
+                *(_like(scores, term) for term in added),
             ]
 
         return context, gradient

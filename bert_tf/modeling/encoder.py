@@ -51,7 +51,7 @@ class Encoded(NamedTuple):
     transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity  # before an output layer of tokens: [P, D] to [P, D]
 
     @property
-    def read(self) -> tuple[tf.Tensor, Layout]:
+    def token_rows(self) -> tuple[tf.Tensor, Layout]:
         """`rows` and their layout; ValueError if only the first tokens were computed."""
         if self.rows is None or self.layout is None:
             raise ValueError("the encoder computed only the first tokens")
@@ -63,7 +63,7 @@ class Encoded(NamedTuple):
         Packed tokens are computed without padding, whose values have no meaning. Raises ValueError if only the first tokens
         were computed.
         """
-        rows, layout = self.read
+        rows, layout = self.token_rows
         return tf.gather(compute(rows), layout.row_of())
 
 
@@ -182,9 +182,9 @@ def _scope(number: int, config: BertConfig) -> Iterator[None]:
         with tf1.variable_scope(f"layer_{number}"):
             yield
         return
-    own = config.weights_of_layer(number)
-    shares = number > 0 and own == config.weights_of_layer(number - 1)
-    of_weights = tf1.variable_scope(f"layer_{own}", reuse=shares or None, auxiliary_name_scope=False)
+    weights = config.weights_of_layer(number)
+    shares = number > 0 and weights == config.weights_of_layer(number - 1)
+    of_weights = tf1.variable_scope(f"layer_{weights}", reuse=shares or None, auxiliary_name_scope=False)
     with tf1.name_scope(f"layer_{number}"), of_weights:
         yield
 

@@ -81,8 +81,8 @@ class Dropout(DropElements):
         self._event: tf.Tensor | None = None  # random numbers wait for it
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
-        kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
-        return x if kept is None else tf.multiply(x, kept, name=f"{_SCOPE}/dropped")
+        factors = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
+        return x if factors is None else tf.multiply(x, factors, name=f"{_SCOPE}/dropped")
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
         """Sixteen random bits decide on an element: random numbers are the most expensive part of dropout."""
@@ -100,11 +100,11 @@ class Dropout(DropElements):
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
         dropped, scale = _levels(rate)
         smaller, step = _number_below(scale, dtype)
-        kept = _from(dropped, draws, dtype) * smaller
+        factors = _from(dropped, draws, dtype) * smaller
         if smaller < scale:
             larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels with the next larger number
-            kept += _from(_LEVELS - larger, draws, dtype) * step
-        return tf.reshape(kept, shape)
+            factors += _from(_LEVELS - larger, draws, dtype) * step
+        return tf.reshape(factors, shape)
 
     def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
         return self._drawn_natively(rate, lambda seed, dropped: native.kept(seed, dropped, size))

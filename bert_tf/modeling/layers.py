@@ -57,8 +57,8 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
 
     Seeded by the matrix's index in the model: TensorFlow's default counts random operations, and some strategies add more.
     """
-    place = sum(len(variable.shape) == 2 for variable in tf1.trainable_variables())
-    return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=place)
+    index = sum(len(variable.shape) == 2 for variable in tf1.trainable_variables())
+    return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=index)
 
 
 def product(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tuple[tf.Tensor, tf.Tensor]:
@@ -173,7 +173,7 @@ def scorer(
     offsets = read_weight(bias_name, [labels], tf1.zeros_initializer())
 
     def scores(vectors: tf.Tensor) -> tf.Tensor:
-        found = tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)
-        return found / tf.constant(temperatures, tf.float32) if temperatures else found
+        logits = tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)
+        return logits / tf.constant(temperatures, tf.float32) if temperatures else logits
 
     return scores

@@ -18,14 +18,14 @@ from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.host import HOST
 
 
-def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
+def rows_at(rows: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     """Selects rows: [N, D] and [M] to [M, D]."""
     size = tf.shape(rows)
 
     @with_gradient
     def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         # The default gradient of a gather is a set of slices, which is slow to add to whole tensors.
-        return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
+        return tf.gather(rows, indices), lambda upstream: tf.scatter_nd(indices[:, None], upstream, size)
 
     return gather(rows)
 
@@ -213,8 +213,8 @@ def first_tokens_and(places: Places, layout: Layout, make_layout: MakeLayout) ->
     with tf.device(HOST):
         positions = tf.pad(places.positions, [[0, 0], [1, 0]])
         selected = make_layout(tf.sequence_mask(places.slots + 1, tf.shape(positions)[1], tf.int32))
-        where = selected.pack(tf.gather(layout.row_of(), positions, batch_dims=1))  # [M]
-    return Selection(selected, lambda rows: rows_at(rows, where))
+        indices = selected.pack(tf.gather(layout.row_of(), positions, batch_dims=1))  # [M]
+    return Selection(selected, lambda rows: rows_at(rows, indices))
 
 
 def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_first: bool) -> Selection:
@@ -222,5 +222,5 @@ def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_
     with tf.device(HOST):
         slots = make_layout(tf.sequence_mask(places.slots, tf.shape(places.positions)[1], tf.int32))
         rows = layout.row_of()
-        where = slots.pack(rows[:, 1:] if behind_first else tf.gather(rows, places.positions, batch_dims=1))  # [P]
-    return Selection(slots, lambda rows: rows_at(rows, where))
+        indices = slots.pack(rows[:, 1:] if behind_first else tf.gather(rows, places.positions, batch_dims=1))  # [P]
+    return Selection(slots, lambda rows: rows_at(rows, indices))

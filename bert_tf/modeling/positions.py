@@ -193,8 +193,8 @@ def aligned(rows: tf.Tensor) -> tf.Tensor:
     @with_gradient
     def move(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         flat = tf.reshape(rows, tf.concat([leading, [-1]], axis=0))
-        wanted = flat[..., tokens - 1 : tokens - 1 + tokens * length]
-        moved = tf.reshape(wanted, tf.concat([leading, [tokens, length]], axis=0))[..., :tokens]
+        shifted = flat[..., tokens - 1 : tokens - 1 + tokens * length]
+        moved = tf.reshape(shifted, tf.concat([leading, [tokens, length]], axis=0))[..., :tokens]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:  # by padding: that of a slice makes zeros and indices first
             wide = tf.pad(upstream, [*still, [0, 0], [0, length - tokens]])
@@ -250,5 +250,5 @@ def t5_buckets(distances: Distances, buckets: int) -> Distances:
 
 def of_model(config: BertConfig, layout: Layout, execution: Execution) -> Positions:
     """Makes what all layers share, in the current variable scope; `layout` is that of all tokens."""
-    made: Positions = extension.load(config.position_kind.graph)(config, layout, execution)
-    return made
+    positions: Positions = extension.load(config.position_kind.graph)(config, layout, execution)
+    return positions

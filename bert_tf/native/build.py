@@ -61,11 +61,11 @@ def find(folder: Path) -> Build | None:
     """The cached build of a key's folder; None if absent, or if the library is not the one that was checked."""
     try:
         record = documents.parse_json(files.read_text(folder / RECORD))
-        found = Build(folder, **record)
-        intact = bool(found.failure) or files.digest(found.library) == found.sha256
+        build = Build(folder, **record)
+        intact = bool(build.failure) or files.digest(build.library) == build.sha256
     except (OSError, ValueError, TypeError):
         return None
-    return found if intact else None
+    return build if intact else None
 
 
 def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
@@ -75,18 +75,18 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
     """
     atomic.make_folder(folder.parent)
     with lock.claiming(folder, wait=True):
-        found = find(folder)
-        if found is not None:
-            return found, False
+        build = find(folder)
+        if build is not None:
+            return build, False
         atomic.delete_unfinished(folder)
         with atomic.replacing(folder) as temporary:
             temporary.mkdir()
-            made = _build(temporary, chosen)
-            record = {name: value for name, value in made._asdict().items() if name != "folder"}
+            new_build = _build(temporary, chosen)
+            record = {name: value for name, value in new_build._asdict().items() if name != "folder"}
             (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
             for path in (temporary, *temporary.iterdir()):
                 path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # files that others can write are not loaded
-        return made._replace(folder=folder), True
+        return new_build._replace(folder=folder), True
 
 
 def _build(folder: Path, chosen: Compiler) -> Build:
@@ -114,12 +114,12 @@ def _started(
     command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """Starts a command that writes to a file; at the end of the block it is killed, with its child processes."""
-    with output.open("w", encoding="utf-8") as said:
+    with output.open("w", encoding="utf-8") as log_file:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=log_file,
+            stderr=log_file,
             text=True,
             env=environment,
             start_new_session=True,
@@ -152,12 +152,12 @@ def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s:
 
 
 def _wants_room(output: Path) -> bool:
-    said = output.read_text(encoding="utf-8", errors="replace")
-    return any(words in said for words in _NO_ROOM)
+    text = output.read_text(encoding="utf-8", errors="replace")
+    return any(words in text for words in _NO_ROOM)
 
 
 def _last_line(output: Path) -> str:
     lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    errors = [line for line in said if "error:" in line]  # the compiler's first error is the cause
-    return (errors[:1] or said[-1:] or ["no output"])[0]
+    filled = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in filled if "error:" in line]  # the compiler's first error is the cause
+    return (errors[:1] or filled[-1:] or ["no output"])[0]

@@ -47,7 +47,7 @@ class _Case(NamedTuple):
     name: str  # for messages
     inputs: Sequence[_Array]  # activations first
     activations: int  # number of inputs that are activations
-    own: Callable[..., tf.Tensor]  # takes activations in the checked type
+    kernel: Callable[..., tf.Tensor]  # takes activations in the checked type
     reference: Callable[..., tf.Tensor]  # takes inputs in float64
 
 
@@ -72,11 +72,11 @@ def check(dtype: tf.DType) -> None:
 
 
 def _check_case(case: _Case, dtype: tf.DType, session: tf1.Session) -> None:
-    given = [tf.cast(tf.constant(x), dtype if place < case.activations else tf.float32) for place, x in enumerate(case.inputs)]
-    own, of_own = _with_gradients(case.own, given, dtype)
-    exact, of_exact = _with_gradients(case.reference, [tf.cast(x, tf.float64) for x in given], dtype)
-    _compare(f"{case.name} in {dtype.name}", [own], [exact], session, _TOLERANCE[dtype])
-    _compare(f"the gradient of {case.name} in {dtype.name}", of_own, of_exact, session, _TOLERANCE[dtype])
+    inputs = [tf.cast(tf.constant(x), dtype if index < case.activations else tf.float32) for index, x in enumerate(case.inputs)]
+    ours, of_ours = _with_gradients(case.kernel, inputs, dtype)
+    exact, of_exact = _with_gradients(case.reference, [tf.cast(x, tf.float64) for x in inputs], dtype)
+    _compare(f"{case.name} in {dtype.name}", [ours], [exact], session, _TOLERANCE[dtype])
+    _compare(f"the gradient of {case.name} in {dtype.name}", of_ours, of_exact, session, _TOLERANCE[dtype])
 
 
 def _with_gradients(function: Callable[..., tf.Tensor], inputs: _Tensors, dtype: tf.DType) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -86,13 +86,13 @@ def _with_gradients(function: Callable[..., tf.Tensor], inputs: _Tensors, dtype:
 
 
 def _compare(
-    what: str, found: _Tensors, expected: _Tensors, session: tf1.Session, tolerance: float = _TOLERANCE[tf.float32]
+    what: str, computed: _Tensors, expected: _Tensors, session: tf1.Session, tolerance: float = _TOLERANCE[tf.float32]
 ) -> None:
     """Compares related arrays together: exact zeros, such as the gradient of a key's bias, have errors too."""
-    pairs = session.run([[tf.cast(x, tf.float64) for x in pair] for pair in zip(found, expected)])
-    if [own.shape for own, _ in pairs] != [exact.shape for _, exact in pairs]:
+    pairs = session.run([[tf.cast(x, tf.float64) for x in pair] for pair in zip(computed, expected)])
+    if [ours.shape for ours, _ in pairs] != [exact.shape for _, exact in pairs]:
         raise WrongError(f"{what} has another shape")
-    difference = max(np.abs(own - exact).max() for own, exact in pairs)
+    difference = max(np.abs(ours - exact).max() for ours, exact in pairs)
     if not difference <= tolerance * max(1.0, *(np.abs(exact).max() for _, exact in pairs)):
         raise WrongError(f"{what} is off by {difference:.2g}")
 
@@ -107,8 +107,8 @@ def _product(random: np.random.Generator) -> Iterator[_Case]:
 def _gelu(random: np.random.Generator) -> Iterator[_Case]:
     inputs = [random.normal(size=(50, 100)) * 3, random.normal(size=100)]  # [N, E], [E]
     for exact, by in ((True, "the normal distribution"), (False, "tanh")):
-        own = functools.partial(ops.gelu, exact=exact)
-        yield _Case(f"GELU by {by}", inputs, 1, own, functools.partial(_plain_gelu, exact=exact))
+        kernel = functools.partial(ops.gelu, exact=exact)
+        yield _Case(f"GELU by {by}", inputs, 1, kernel, functools.partial(_plain_gelu, exact=exact))
 
 
 def _plain_gelu(x: tf.Tensor, bias: tf.Tensor, *, exact: bool) -> tf.Tensor:
@@ -117,22 +117,22 @@ def _plain_gelu(x: tf.Tensor, bias: tf.Tensor, *, exact: bool) -> tf.Tensor:
 
 def _norm(random: np.random.Generator) -> Iterator[_Case]:
     rows, weights = random.normal(size=(2, 70, _WIDTH)), random.normal(size=(3, _WIDTH))  # x, residual; gamma, beta, bias
-    kept = _kept(random, [rows[0].size])
-    whole, plain = (functools.partial(function, kept=kept) for function in (_whole_norm, _plain_whole_norm))
+    mask = _kept(random, [rows[0].size])
+    whole, plain = (functools.partial(function, mask=mask) for function in (_whole_norm, _plain_whole_norm))
     yield _Case("LayerNorm with bias, dropout and sum", [*rows, *weights], 2, whole, plain)
     yield _Case("LayerNorm", [rows[0], *weights[:2]], 1, functools.partial(ops.norm, epsilon=_EPSILON), _plain_norm)
 
 
 def _whole_norm(
-    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, kept: tf.Tensor
+    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, mask: tf.Tensor
 ) -> tf.Tensor:
-    return ops.norm(x, gamma, beta, _EPSILON, ops.Added(bias, kept, _SCALE, residual))
+    return ops.norm(x, gamma, beta, _EPSILON, ops.Added(bias, mask, _SCALE, residual))
 
 
 def _plain_whole_norm(
-    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, kept: tf.Tensor
+    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, mask: tf.Tensor
 ) -> tf.Tensor:
-    factors = tf.reshape(tf.cast(kept, x.dtype), tf.shape(x)) * _SCALE
+    factors = tf.reshape(tf.cast(mask, x.dtype), tf.shape(x)) * _SCALE
     return _plain_norm((x + bias) * factors + residual, gamma, beta)
 
 
@@ -189,8 +189,9 @@ class _Sequences(NamedTuple):
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.case.queries, self.case.keys)]
         hidden, scale = tf.constant(self.hidden, tf.float32), 1.0 if self.kept is None else _SCALE
         given = ops.Distances(vectors, numbers)
-        how = {"heads": _HEADS, "scale": scale, "window": self.case.window}
-        return ops.attention(rows, biases, hidden, starts, self.kept, distances=given, **how)
+        return ops.attention(
+            rows, biases, hidden, starts, self.kept, heads=_HEADS, scale=scale, window=self.case.window, distances=given
+        )
 
     def reference(self, *inputs: tf.Tensor) -> tf.Tensor:
         rows, vectors, biases, numbers = self._parts(inputs)
@@ -246,9 +247,9 @@ def _check_kept(session: tf1.Session) -> None:
         shape = [len(_TOKENS), _HEADS, max(queries), max(_TOKENS) + 5]
         whole = tf.reshape(ops.kept(seed, _DROPPED, tf.constant(math.prod(shape), tf.int64)), shape)
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (queries, _TOKENS)]
-        found = ops.kept_weights(seed, _DROPPED, tf.constant(shape, tf.int32), starts)
-        own, drawn = ([mask[i, :, :q, :t] for i, (q, t) in enumerate(zip(queries, _TOKENS))] for mask in (found, whole))
-        _compare("the mask of attention", own, drawn, session, 0.0)
+        of_rows = ops.kept_weights(seed, _DROPPED, tf.constant(shape, tf.int32), starts)
+        computed, drawn = ([mask[i, :, :q, :t] for i, (q, t) in enumerate(zip(queries, _TOKENS))] for mask in (of_rows, whole))
+        _compare("the mask of attention", computed, drawn, session, 0.0)
 
 
 def _check_norm(random: np.random.Generator, session: tf1.Session) -> None:
@@ -278,38 +279,38 @@ def _check_update(random: np.random.Generator, session: tf1.Session) -> None:
     session.run([variable.initializer for part in variables for variable in part])
     weights, first, second = ([variable.handle for variable in part] for part in variables)
     session.run(ops.adamw(weights=weights, first=first, second=second, gradients=gradients, **_Update()._asdict()))
-    for place, gradient in enumerate(gradients):
-        expected = _updated(tf.cast(gradient, tf.float64), [part[place] for part in before], place, _Update())
-        _compare("the update of AdamW", [part[place].read_value() for part in variables], expected, session)
+    for index, gradient in enumerate(gradients):
+        expected = _updated(tf.cast(gradient, tf.float64), [part[index] for part in before], index, _Update())
+        _compare("the update of AdamW", [part[index].read_value() for part in variables], expected, session)
 
 
 def _variable(value: _Array) -> tf.Variable:
     return tf1.get_variable(f"v{len(tf1.global_variables())}", value.shape, initializer=tf1.constant_initializer(value))
 
 
-def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: _Update) -> _Tensors:
-    rate, clipped = update.rate * update.factors[place], gradient * update.clip
+def _updated(gradient: tf.Tensor, before: Sequence[_Array], index: int, update: _Update) -> _Tensors:
+    rate, clipped = update.rate * update.factors[index], gradient * update.clip
     weights, first, second = (tf.cast(tf.constant(x, tf.float32), tf.float64) for x in before)
     first += (clipped - first) * update.share_1
     second += (clipped**2 - second) * update.share_2
     step = rate * update.correction * first / (tf.sqrt(second) + update.epsilon)
-    return weights * (1.0 - rate * update.decays[place]) - step, first, second
+    return weights * (1.0 - rate * update.decays[index]) - step, first, second
 
 
 def _check_made_current(random: np.random.Generator, session: tf1.Session) -> None:
     """Rows that missed no, few and many steps, beside one update for each step."""
     now, missed, decay, epsilon = 400, (0, 1, 5, 9, 300, 400), 0.01, 0.3
     rates = np.linspace(0.1, 0.0, now + 50)
-    kept = np.log(1.0 - decay * rates)  # logarithm of what decay leaves in a step
+    log_decay = np.log(1.0 - decay * rates)  # logarithm of what decay leaves in a step
     before = [np.abs(random.normal(size=(len(missed), _WIDTH))) for _ in range(3)]  # weights, first and second moments
     variables = [_variable(value) for value in (*before, np.subtract(now, missed, dtype=np.float64))]
     session.run([variable.initializer for variable in variables])
-    found = ops.made_current(
+    computed = ops.made_current(
         **{name: variable.handle for name, variable in zip(("table", "first", "second", "current_at"), variables)},
         ids=tf.range(len(missed)),
         rates=tf.constant(rates, tf.float32),
         epsilons=tf.fill([len(rates)], np.float32(np.log(epsilon))),
-        decays=tf.constant([0.0, *np.cumsum(kept)], tf.float32),
+        decays=tf.constant([0.0, *np.cumsum(log_decay)], tf.float32),
         step=float(now),
         beta_1=0.9,
         beta_2=0.999,
@@ -320,7 +321,7 @@ def _check_made_current(random: np.random.Generator, session: tf1.Session) -> No
             first[row], second[row] = first[row] * 0.9, second[row] * 0.999
             moved = rates[step] * first[row] / (np.sqrt(second[row]) + epsilon)
             weights[row] = weights[row] * (1.0 - decay * rates[step]) - moved
-    _compare("the update of rows that missed steps", found, [tf.constant(part) for part in before], session)
+    _compare("the update of rows that missed steps", computed, [tf.constant(part) for part in before], session)
 
 
 if __name__ == "__main__":

@@ -39,17 +39,17 @@ class Compiler(NamedTuple):
     version: str  # first line of its version output
 
     def compiling(self, library: Path) -> list[str]:
-        own, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
-        return [*own, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
+        command, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
+        return [*command, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
 
 
 def find(environment: Mapping[str, str]) -> Compiler | None:
     """$CXX, or else g++; None if neither works. PATH is taken from `environment`."""
     for command in (_named(environment.get("CXX", "")), [_GCC]):
-        found = shutil.which(command[0], path=environment.get("PATH")) if command else None
-        version = found and _version([found, *command[1:]])
-        if found and version:
-            return Compiler((found, *command[1:]), version)
+        path = shutil.which(command[0], path=environment.get("PATH")) if command else None
+        version = path and _version([path, *command[1:]])
+        if path and version:
+            return Compiler((path, *command[1:]), version)
     return None
 
 
@@ -77,16 +77,16 @@ def _named(text: str) -> list[str]:
 
 def _version(command: list[str]) -> str | None:
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
+        result = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return next(iter(done.stdout.splitlines()), None)
+    return next(iter(result.stdout.splitlines()), None)
 
 
-def key(chosen: Compiler) -> str:
+def key(compiler: Compiler) -> str:
     sources = [*sorted(SOURCES.iterdir()), Path(__file__).with_name("check.py"), Path(ops.__file__)]
     depends = {
-        "compiler": [*chosen.command, chosen.version],
+        "compiler": [*compiler.command, compiler.version],
         "flags": flags(),
         "tensorflow": [tf.__version__, tf.version.GIT_VERSION, tf.version.COMPILER_VERSION, *_abi()],
         "cpu": cpu(),
@@ -106,11 +106,11 @@ def cpu(info: Path = _CPU_INFO) -> list[str]:
 
 def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
     """Instructions of an x86 CPU by Linux names; empty for other CPUs or if unknown."""
-    named = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
-    return frozenset(named.get("flags", "").split())
+    fields = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
+    return frozenset(fields.get("flags", "").split())
 
 
 def _abi() -> list[str]:
     """TensorFlow's compiler flags, except those that contain its folder."""
-    given = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())
-    return [flag for flag in given if not flag.startswith(("-I", "-L"))]
+    every_flag = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())
+    return [flag for flag in every_flag if not flag.startswith(("-I", "-L"))]

@@ -43,26 +43,26 @@ def _use(environment: Mapping[str, str]) -> bool:
 
 def state(environment: Mapping[str, str]) -> str:
     try:
-        chosen, _, found = _look(environment, creates=False)
+        chosen, _, kernels = _look(environment, creates=False)
     except (_UnusedError, OutputError) as error:
         return f"none: {error}"
-    if found is None:
+    if kernels is None:
         return f"not yet built; the first run on the CPU builds them by {chosen.version}"
-    return f"built by {found.compiler}, in {found.folder}"
+    return f"built by {kernels.compiler}, in {kernels.folder}"
 
 
 def _load(environment: Mapping[str, str]) -> None:
     if not sys.executable:
         raise _UnusedError("the path of this Python is unknown, but the check needs a process of its own")
-    chosen, place, found = _look(environment, creates=True)
-    if found is None:
+    chosen, folder, kernels = _look(environment, creates=True)
+    if kernels is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
-        found, is_new = build.make(place, chosen)
-        if found.failure:
-            raise _UnusedError(_failure(found))
+        kernels, is_new = build.make(folder, chosen)
+        if kernels.failure:
+            raise _UnusedError(_failure(kernels))
         if is_new:
-            log.info("native kernels are built and checked after %.0f s, in %s", found.seconds, found.folder)
-    ops.load(found.library)
+            log.info("native kernels are built and checked after %.0f s, in %s", kernels.seconds, kernels.folder)
+    ops.load(kernels.library)
 
 
 def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Compiler, Path, build.Build | None]:
@@ -76,17 +76,17 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
     chosen = compiler.find(environment)
     if chosen is None:
         raise _UnusedError(_NO_COMPILER)
-    place = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
-    found = build.find(place)
-    if creates and found is None:
-        atomic.make_folder(place.parent)
-    why = files.unsafe(place if found is None else found.library)  # others could plant a library there
+    folder = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
+    kernels = build.find(folder)
+    if creates and kernels is None:
+        atomic.make_folder(folder.parent)
+    why = files.unsafe(folder if kernels is None else kernels.library)  # others could plant a library there
     if why:
         raise _UnusedError(f"{why}; or set {home.VARIABLE} to a folder of this user")
-    if found is not None and found.failure:
-        raise _UnusedError(_failure(found))
-    return chosen, place, found
+    if kernels is not None and kernels.failure:
+        raise _UnusedError(_failure(kernels))
+    return chosen, folder, kernels
 
 
-def _failure(found: build.Build) -> str:
-    return f"{found.failure}; see {found.folder}; delete that folder to try again"
+def _failure(kernels: build.Build) -> str:
+    return f"{kernels.failure}; see {kernels.folder}; delete that folder to try again"

@@ -120,11 +120,11 @@ def attention(
     query attends to keys at most half a window away. With `distances`, queries are the first tokens of each sequence.
     """
     names = ("query", "key", "value")
-    given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
+    inputs = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
     mask = tf.zeros([0, 0, 0, 0], tf.uint8) if mask is None else mask
     query_starts, key_starts = starts
-    found = _library().bert_tf_attention(
-        **given,
+    outputs = _library().bert_tf_attention(
+        **inputs,
         hidden=hidden,
         query_starts=query_starts,
         key_starts=key_starts,
@@ -135,7 +135,7 @@ def attention(
         scale=scale,
         window=window,
     )
-    return found.context
+    return outputs.context
 
 
 def adamw(**inputs: Any) -> tf.Operation:

@@ -68,20 +68,20 @@ def fine_tune(
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    own = None if task is None or isinstance(task, str) else _checked(task)
-    given = {**settings, "output_dir": output_dir}
-    if own is not None and not _ACTIONS & given.keys():
-        needs_dev = all(driver.needs_dev for name, driver in DRIVERS.items() if given.get(name) is not None)
-        given.update(do_train=True, do_eval=not needs_dev or _has_dev(own))
+    task_object = None if task is None or isinstance(task, str) else _checked(task)
+    values = {**settings, "output_dir": output_dir}
+    if task_object is not None and not _ACTIONS & values.keys():
+        needs_dev = all(driver.needs_dev for name, driver in DRIVERS.items() if values.get(name) is not None)
+        values.update(do_train=True, do_eval=not needs_dev or _has_dev(task_object))
     if isinstance(task, str):
-        given["task_name"] = task
-    config = configured(own, **given)
+        values["task_name"] = task
+    config = configured(task_object, **values)
     for name, driver in config.drivers.items():
-        return _several_runs(config, name, driver, own)
-    done = train(config, own)
+        return _several_runs(config, name, driver, task_object)
+    trained = train(config, task_object)
     from bert_tf.library.loading import load
 
-    return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)
+    return load(trained.output_dir, task=trained.run.task, data_dir=trained.run.data.data_dir)
 
 
 def train(config: RunSpec, task: Task | None = None) -> FineTuned:
@@ -92,11 +92,11 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
 
     with job.TURN:
         WALL.restart()
-        done = job.fine_tune(config, environment=os.environ, task=task)
-    if done.stopped_by is not None:
-        raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
-    progress.say(f"the run is in {done.output_dir}, its report in {done.output_dir / run_layout.PAGE}")
-    return done
+        trained = job.fine_tune(config, environment=os.environ, task=task)
+    if trained.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped at step {trained.step}; the same call continues there")
+    progress.say(f"the run is in {trained.output_dir}, its report in {trained.output_dir / run_layout.PAGE}")
+    return trained
 
 
 def _several_runs(config: RunSpec, name: str, driver: Driver, task: Task | None) -> Any:
@@ -104,11 +104,11 @@ def _several_runs(config: RunSpec, name: str, driver: Driver, task: Task | None)
 
     with job.TURN:
         WALL.restart()
-        done: Driven = extension.load(driver.function)(config, environment=os.environ, task=task)
-    if done.stopped_by is not None:
-        raise KeyboardInterrupt(f"training was stopped after {done.runs} {name}; the same call continues there")
-    progress.say(done.where)
-    return done.result
+        driven: Driven = extension.load(driver.function)(config, environment=os.environ, task=task)
+    if driven.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped after {driven.runs} {name}; the same call continues there")
+    progress.say(driven.where)
+    return driven.result
 
 
 def _checked(task: Task) -> Task:
@@ -172,10 +172,10 @@ def run(call: Call) -> int:
     if idle:
         log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
     for driver in call.settings.drivers.values():
-        done: Driven = extension.load(driver.function)(call.settings, environment=os.environ, task=None)
-        if done.lines:
-            print("\n".join(done.lines))
-        return STOPPED if done.stopped_by else 0
+        driven: Driven = extension.load(driver.function)(call.settings, environment=os.environ, task=None)
+        if driven.lines:
+            print("\n".join(driven.lines))
+        return STOPPED if driven.stopped_by else 0
     from bert_tf.training import fine_tune
 
     return STOPPED if fine_tune.fine_tune(call.settings, environment=os.environ).stopped_by else 0
@@ -187,14 +187,14 @@ def rewrite(argv: Sequence[str]) -> list[str]:
     The published README writes --do_lower; other abbreviations are rejected, since they may be mistakes.
     """
     words = [_ABBREVIATED.sub(r"\1do_lower_case", word) for word in argv]
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if name != "train_batch_size" or not word.startswith("-"):
             continue
         if equals and value == "auto":
-            words[place] = "--fit_memory"
-        elif not equals and words[place + 1 : place + 2] == ["auto"]:
-            words[place : place + 2] = ["--fit_memory"]
+            words[index] = "--fit_memory"
+        elif not equals and words[index + 1 : index + 2] == ["auto"]:
+            words[index : index + 2] = ["--fit_memory"]
     return words
 
 

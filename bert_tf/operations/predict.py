@@ -21,7 +21,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command, checkpoint_first
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of, values_of
 from bert_tf.tasks.names import FORMATS, JSONL
 from bert_tf.training.settings import MachineSettings
 
@@ -103,7 +103,7 @@ def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written,
       BertError: invalid settings or input.
     """
     by = runner(beam)
-    return written(predict(read(PredictSettings, settings), by))
+    return written(predict(read_settings(PredictSettings, settings), by))
 
 
 def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, ...]:
@@ -212,11 +212,11 @@ def determining(
 
 def _rewritten(argv: Sequence[str]) -> list[str]:
     """Reads predict FOLDER as --checkpoint=FOLDER; without files it takes JSON Lines from a pipe, and writes them to one."""
-    found = checkpoint_first(argv)
-    names = {word.partition("=")[0] for word in found}
-    if found == list(argv) or names & _ENDS or sys.stdin.isatty():
-        return found
-    return [*found, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
+    words = checkpoint_first(argv)
+    names = {word.partition("=")[0] for word in words}
+    if words == list(argv) or names & _ENDS or sys.stdin.isatty():
+        return words
+    return [*words, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
 
 
 def _run(call: Call) -> None:

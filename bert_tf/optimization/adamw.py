@@ -174,14 +174,14 @@ class AdamW(Optimizer):
 
     def _native(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
         by_device: dict[str, list[int]] = {}
-        for place, trained in enumerate(self._variables):
+        for index, trained in enumerate(self._variables):
             if replicas.writes(trained.weights):
-                by_device.setdefault(trained.weights.device, []).append(place)
-        return tf.group([self._native_part(places, gradients, scale) for places in by_device.values()])
+                by_device.setdefault(trained.weights.device, []).append(index)
+        return tf.group([self._native_part(indices, gradients, scale) for indices in by_device.values()])
 
-    def _native_part(self, places: Sequence[int], gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
+    def _native_part(self, indices: Sequence[int], gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
         config = self._config
-        weights, m, v = ([self._variables[place][part].handle for place in places] for part in range(3))
+        weights, m, v = ([self._variables[index][part].handle for index in indices] for part in range(3))
         correction = tf.constant(1.0)
         if config.bias_correction:
             correction = tf.sqrt(1.0 - self._beta_2_power) / (1.0 - self._beta_1_power)
@@ -189,15 +189,15 @@ class AdamW(Optimizer):
             weights=weights,
             first=m,
             second=v,
-            gradients=[gradients[place] for place in places],
+            gradients=[gradients[index] for index in indices],
             rate=self._rate,
             clip=scale,
             correction=correction,
             epsilon=self._epsilon,
             share_1=1.0 - config.beta_1,
             share_2=1.0 - config.beta_2,
-            factors=[self._factors[place] for place in places],
-            decays=[self._decay(self._variables[place]) for place in places],
+            factors=[self._factors[index] for index in indices],
+            decays=[self._decay(self._variables[index]) for index in indices],
         )
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:

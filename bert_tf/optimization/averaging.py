@@ -31,8 +31,8 @@ def shadow_name(variable_name: str) -> str:
 
 
 def shadows() -> dict[str, tf.Variable]:
-    named = ((variable.name.rpartition(":")[0], variable) for variable in tf1.global_variables())
-    return {name[: -len(_ENDING)]: variable for name, variable in named if name.endswith(_ENDING)}
+    named_variables = ((variable.name.rpartition(":")[0], variable) for variable in tf1.global_variables())
+    return {name[: -len(_ENDING)]: variable for name, variable in named_variables if name.endswith(_ENDING)}
 
 
 @dataclasses.dataclass(frozen=True)

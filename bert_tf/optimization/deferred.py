@@ -207,11 +207,11 @@ class DeferredTable:
 
         Decay apart, rows stay where they are for n steps: the average moves towards them by (1 - d^n) / (1 - d^t).
         """
-        missed, whole = self._step - since, moving.counted(self._step)
+        missed, total = self._step - since, moving.counted(self._step)
         beyond = _at(self._beyond, self._step) * tf.exp(decay) - moving.faded(missed) * _at(self._beyond, since)
         return (
-            tf.math.divide_no_nan(moving.counted(missed), whole),
-            tf.math.divide_no_nan(beyond, whole) + tf.math.expm1(decay),
+            tf.math.divide_no_nan(moving.counted(missed), total),
+            tf.math.divide_no_nan(beyond, total) + tf.math.expm1(decay),
         )
 
     def _decays(self) -> tf.Tensor:
@@ -235,12 +235,12 @@ class DeferredTable:
         following = _at(decays, tf.minimum(step + 1.0, float(self._total)))
         after = _at(decays, self._step) - following  # [U, S]
         shrunk_rate = rate * (shrinking**ordinal).astype(np.float32)
-        place = log_epsilon + (-0.5 * math.log(config.beta_2) * ordinal).astype(np.float32)
-        place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
+        exponent = log_epsilon + (-0.5 * math.log(config.beta_2) * ordinal).astype(np.float32)
+        exponent = tf.broadcast_to(exponent, tf.shape(step))  # [U, S], rising with the step
 
-        last = tf.reduce_max(tf.where(happened, place, place[:, :1]), axis=1, keepdims=True)
-        middle, half = (last + place[:, :1]) / 2.0, tf.maximum((last - place[:, :1]) / 2.0, 1e-6)  # [U, 1]
-        scaled = tf.clip_by_value((place - middle) / half, -1.0, 1.0)
+        last = tf.reduce_max(tf.where(happened, exponent, exponent[:, :1]), axis=1, keepdims=True)
+        middle, half = (last + exponent[:, :1]) / 2.0, tf.maximum((last - exponent[:, :1]) / 2.0, 1e-6)  # [U, 1]
+        scaled = tf.clip_by_value((exponent - middle) / half, -1.0, 1.0)
         polynomials = [tf.ones_like(scaled), scaled]  # Chebyshev's
         for _ in range(2, _NODES):
             polynomials.append(2.0 * scaled * polynomials[-1] - polynomials[-2])
@@ -257,8 +257,8 @@ class DeferredTable:
         nodes = tf.exp(middle + half * np.cos(angles).astype(np.float32))
         if self._moving is None:
             return nodes, weights(shrunk_rate * tf.exp(after)), None
-        kept = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
-        return nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept)
+        share = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
+        return nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * share)
 
     def _terms(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Rate and logarithm of epsilon of steps of any shape, corrected for bias if configured."""
@@ -272,8 +272,8 @@ class DeferredTable:
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
         """[U, S] share of a step's move in the current average, from the log decay `after` it and `before` it (undone)."""
-        place = tf.minimum(step, float(self._total))
-        now, then = (moving.counted(s) + _at(self._beyond, s) for s in (self._step, place))
+        at_step = tf.minimum(step, float(self._total))
+        now, then = (moving.counted(s) + _at(self._beyond, s) for s in (self._step, at_step))
         faded = moving.faded(tf.maximum(self._step - step, 0.0))
         return tf.math.divide_no_nan(now * tf.exp(after) - faded * then * tf.exp(before), moving.counted(self._step))
 
@@ -281,7 +281,7 @@ class DeferredTable:
 def _summed(weights: tf.Tensor, nodes: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
     """[U, D] sum_k W_k / (sqrt(v) + u_k)."""
     total = tf.zeros_like(root)
-    for weight, node in zip(*(tf.unstack(found[:, :, None], axis=1) for found in (weights, nodes))):  # K times [U, 1] both
+    for weight, node in zip(*(tf.unstack(columns[:, :, None], axis=1) for columns in (weights, nodes))):  # K times [U, 1] both
         total += weight / (root + node)
     return total
 

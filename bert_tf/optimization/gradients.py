@@ -67,7 +67,7 @@ def add_up(
     micro_batches = tf.minimum(count, size)
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        start, stop = (first_rows[place * size // micro_batches] for place in (number, number + 1))
+        start, stop = (first_rows[part * size // micro_batches] for part in (number, number + 1))
         some = {name: value[start:stop] if value.shape.rank else value for name, value in features.items()}
         if GROUPS.name in some:
             some[GROUPS.name] -= some[GROUPS.name][0]

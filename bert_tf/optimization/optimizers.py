@@ -34,8 +34,8 @@ class Lamb(Optimizer):
 
 def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     """Weight norm divided by update norm; 1 if either is 0."""
-    own, its = tf.linalg.global_norm([weights]), tf.linalg.global_norm([update])
-    return tf.where((own > 0.0) & (its > 0.0), tf.math.divide_no_nan(own, its), 1.0)
+    weight_norm, update_norm = tf.linalg.global_norm([weights]), tf.linalg.global_norm([update])
+    return tf.where((weight_norm > 0.0) & (update_norm > 0.0), tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
 
 
 ADAMW = "adamw"

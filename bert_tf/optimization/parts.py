@@ -70,7 +70,7 @@ class LayerDecay(NamedTuple):
     factor: float = 1.0
     layers: int = 0  # of the encoder
 
-    def of(self, part: Part | None) -> float:
+    def factor_of(self, part: Part | None) -> float:
         heights: dict[Part | None, int] = {EMBEDDINGS: 0, POOLER: self.layers + 1, None: self.layers + 1}
         height = part + 1 if isinstance(part, int) else heights[part]
         return self.factor ** (self.layers + 1 - height)

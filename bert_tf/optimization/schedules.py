@@ -11,10 +11,10 @@ LINEAR = "linear"
 
 # Remaining share of the peak, by the finished share of the decay and the power of the polynomial.
 SCHEDULES: Mapping[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
-    LINEAR: lambda done, _: 1.0 - done,
-    "cosine": lambda done, _: 0.5 + 0.5 * tf.cos(math.pi * done),  # Loshchilov and Hutter, 2017
-    "constant": lambda done, _: tf.ones_like(done),
-    "polynomial": lambda done, power: tf.pow(1.0 - done, power),
+    LINEAR: lambda progress, _: 1.0 - progress,
+    "cosine": lambda progress, _: 0.5 + 0.5 * tf.cos(math.pi * progress),  # Loshchilov and Hutter, 2017
+    "constant": lambda progress, _: tf.ones_like(progress),
+    "polynomial": lambda progress, power: tf.pow(1.0 - progress, power),
 }
 
 
@@ -30,8 +30,8 @@ def learning_rate(
     steps = tf.cast(step, tf.float32)
     begin = 0 if schedule == LINEAR else warmup_steps
     down = float(total_steps - begin)
-    done = tf.clip_by_value(steps - float(begin), 0.0, down) / max(down, 1.0)
-    falling = peak * SCHEDULES[schedule](done, power)
+    progress = tf.clip_by_value(steps - float(begin), 0.0, down) / max(down, 1.0)
+    falling = peak * SCHEDULES[schedule](progress, power)
     if not warmup_steps:
         return falling
     rising = peak * steps / float(warmup_steps)

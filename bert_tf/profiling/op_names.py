@@ -66,9 +66,9 @@ def scope_of(name: str) -> tuple[str, ...]:
     bert/pooler/dense. Without a scope it is the phase: (update).
     """
     components = _COPIED.sub("", _ADDED.sub("", name)).split("/")[:-1]
-    for place, component in enumerate(components):
+    for index, component in enumerate(components):
         if component.endswith("_grad"):
-            components = components[:place]
+            components = components[:index]
             break
     phase = phase_of(name)
     if components[:1] in ([], ["while"]) or phase == CLIP or (phase == UPDATE and not name.startswith("update/")):
@@ -78,8 +78,8 @@ def scope_of(name: str) -> tuple[str, ...]:
 
 def layer_of(name: str) -> str:
     """Returns the common name: layer 3, or the top of the scope, such as bert/embeddings."""
-    found = _LAYER.search(_ADDED.sub("", name))
-    return f"layer {int(found[1])}" if found else "/".join(scope_of(name)[:_COMPONENTS_OF_A_PART])
+    match = _LAYER.search(_ADDED.sub("", name))
+    return f"layer {int(match[1])}" if match else "/".join(scope_of(name)[:_COMPONENTS_OF_A_PART])
 
 
 def layer_order(layer: str) -> tuple[int, int, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 Spec = Mapping[str, Any]
 
-COLOURS = tuple(f"var(--series-{place})" for place in range(8))
+COLOURS = tuple(f"var(--series-{index})" for index in range(8))
 GREY = "var(--grey)"
 DASHES = ([1, 0], [6, 3], [2, 2])  # lengths of stroke and gap
 MOST_LINES = len(COLOURS) * len(DASHES)  # with more, two would look alike

@@ -94,12 +94,12 @@ def of_evaluations(groups: Sequence[Group]) -> list[Chart]:
 
 
 def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
-    found = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
-    if not _says_something(found):
+    curves = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
+    if not _says_something(curves):
         return None
-    spec = line_chart(found, unit=measure.unit, smooth=measure.smooth, from_zero=measure.from_zero)
-    smoothing = "Bold: smoothed. Faint: raw values." if len(found) == 1 else "Smoothed."
-    steps, values = np.asarray(found[0].steps), np.asarray(found[0].values)
+    spec = line_chart(curves, unit=measure.unit, smooth=measure.smooth, from_zero=measure.from_zero)
+    smoothing = "Bold: smoothed. Faint: raw values." if len(curves) == 1 else "Smoothed."
+    steps, values = np.asarray(curves[0].steps), np.asarray(curves[0].values)
     return {
         "title": measure.title,
         "unit": measure.unit,
@@ -111,27 +111,27 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
 
 
 def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart | None:
-    found = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
-    if not _says_something(found):
+    curves = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
+    if not _says_something(curves):
         return None
-    steps, values = found[0].steps, found[0].values
+    steps, values = curves[0].steps, curves[0].values
     best = int(np.argmin(values) if ranking.is_cost(key) else np.argmax(values))
-    said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
-    marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
-    spec = line_chart(found, marks=marks)
+    summary = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
+    marks = len({curve.line for curve in curves}) * max(len(curve.steps) for curve in curves) <= _MARKED
+    spec = line_chart(curves, marks=marks)
     return {
         "title": f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}",
         "unit": "",
         "caption": f"On the dev data, while it trained.{_thinned(spec)}",
         "smoothing": "",
-        "summary": said if _is_single(groups) else "",
+        "summary": summary if _is_single(groups) else "",
         "spec": spec,
     }
 
 
-def _says_something(found: Sequence[Curve]) -> bool:
+def _says_something(curves: Sequence[Curve]) -> bool:
     """Whether a line has two points, and not all values are zero."""
-    return any(len(curve.steps) > 1 for curve in found) and any(np.any(curve.values) for curve in found)
+    return any(len(curve.steps) > 1 for curve in curves) and any(np.any(curve.values) for curve in curves)
 
 
 def _thinned(spec: Spec) -> str:
@@ -145,12 +145,12 @@ def _is_single(groups: Sequence[Group]) -> bool:
 
 def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key: str, factor: float = 1.0) -> list[Curve]:
     """Curves of `key` of all runs, multiplied by `factor`, in the order of the groups."""
-    found = [
-        (group.name, place, *points(lines(run), key), steps_an_epoch(run))
-        for place, group in enumerate(groups)
+    rows = [
+        (group.name, index, *points(lines(run), key), steps_an_epoch(run))
+        for index, group in enumerate(groups)
         for run in group.runs
     ]
-    return [Curve(name, place, steps, values * factor, epoch) for name, place, steps, values, epoch in found if len(steps)]
+    return [Curve(name, index, steps, values * factor, epoch) for name, index, steps, values, epoch in rows if len(steps)]
 
 
 def steps_an_epoch(run: Run) -> float | None:
@@ -161,8 +161,8 @@ def steps_an_epoch(run: Run) -> float | None:
 
 
 def points(lines: Sequence[Line], key: str) -> tuple[Floats, Floats]:
-    found = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
-    steps, values = zip(*found) if found else ((), ())
+    pairs = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
+    steps, values = zip(*pairs) if pairs else ((), ())
     return np.array(steps, np.float64), np.array(values, np.float64)
 
 
@@ -192,9 +192,9 @@ def training_seconds(run: Run) -> float | None:
 def figures(run: Run) -> dict[str, tuple[float, str]]:
     """Median of each speed measure and maximum of each memory measure, with units, by title."""
     kinds = ((SPEED, "median", np.median), (MEMORY, "highest", np.max))
-    found = [
+    rows = [
         (f"{measure.title[0].lower()}{measure.title[1:]}, {kind}", points(run.metrics, measure.key)[1], measure, function)
         for measures, kind, function in kinds
         for measure in measures
     ]
-    return {name: (float(of(values * measure.factor)), measure.unit) for name, values, measure, of in found if len(values)}
+    return {name: (float(of(values * measure.factor)), measure.unit) for name, values, measure, of in rows if len(values)}

@@ -39,17 +39,17 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _losses(group: Group) -> Iterator[Figure]:
-    found: dict[str, list[float]] = {}
+    losses: dict[str, list[float]] = {}
     for run in group.runs:
         for split, details in (run.own.splits if run.own else {}).items():
             if is_number(details.get("loss")):
-                found.setdefault(split, []).append(details["loss"])
-    for split, values in found.items():
+                losses.setdefault(split, []).append(details["loss"])
+    for split, values in losses.items():
         yield (f"loss, {split}", f"{statistics.fmean(values):.4f}", [] if len(group.runs) == 1 else [_spread(values)])
 
 
 def _times(group: Group) -> Iterator[Figure]:
-    seconds = [found for run in group.runs if (found := curves.training_seconds(run))]
+    seconds = [spent for run in group.runs if (spent := curves.training_seconds(run))]
     if seconds:
         yield ("time in training steps", duration(statistics.fmean(seconds)), [] if len(group.runs) == 1 else ["a seed"])
 
@@ -77,5 +77,5 @@ def state(run: Run) -> str:
 def _total(run: Run) -> int | None:
     """Planned steps of all phases; None if the record does not say."""
     schedule = mapping(run.record, "schedule")
-    found = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
-    return sum(found) if all(map(is_number, found)) else None
+    steps = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
+    return sum(steps) if all(map(is_number, steps)) else None

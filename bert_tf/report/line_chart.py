@@ -111,8 +111,8 @@ def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: 
     y = {"field": field, "type": "quantitative", "title": None, "scale": {"zero": way.from_zero}}
     by_line = {**NOMINAL, "field": "line"}
     places = list(range(way.most))
-    colour = {**by_line, "scale": {"domain": places, "range": [COLOURS[place % len(COLOURS)] for place in places]}}
-    dash = {**by_line, "scale": {"domain": places, "range": [DASHES[place // len(COLOURS)] for place in places]}}
+    colour = {**by_line, "scale": {"domain": places, "range": [COLOURS[line % len(COLOURS)] for line in places]}}
+    dash = {**by_line, "scale": {"domain": places, "range": [DASHES[line // len(COLOURS)] for line in places]}}
     dashed = {"strokeDash": dash} if way.most > len(COLOURS) and mark["type"] == "line" else {}
     epoch = [{"calculate": "datum.step / datum.steps_an_epoch", "as": "epoch"}] if way.epochs else []
     return {
@@ -124,25 +124,25 @@ def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: 
 
 def _shown(way: _Way) -> list[Spec]:
     """Transforms from logged to shown values: smoothing, and the mean of several runs."""
-    kept = ["name", "line", "steps_an_epoch"]
-    own: list[Spec] = [{"calculate": "datum.value", "as": "shown"}]
+    grouped = ["name", "line", "steps_an_epoch"]
+    transforms: list[Spec] = [{"calculate": "datum.value", "as": "shown"}]
     if way.smooth:
-        fit = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
-        own = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.from_zero else ())]
+        fit = {"loess": "value", "on": "step", "groupby": ["run", *grouped], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
+        transforms = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.from_zero else ())]
     sums = [{"op": op, "field": "shown", "as": name} for op, name in (("mean", "mean"), ("min", "lowest"), ("max", "highest"))]
     mean: list[Spec] = [
-        {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*kept, "step"]},
+        {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*grouped, "step"]},
         {"calculate": "datum.mean", "as": "shown"},
     ]
-    return [*own, *(mean if way.banded else ())]
+    return [*transforms, *(mean if way.banded else ())]
 
 
 def _told(way: _Way) -> list[Spec]:
     unit = f", {way.unit}" if way.unit else ""
-    where = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
+    axes = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
     if way.single:
-        return [*where, told("value", f"value{unit}")]
+        return [*axes, told("value", f"value{unit}")]
     if way.banded:
         ends = [told(name, f"{name}{unit}") for name in ("lowest", "highest")]
-        return [_NAME, *where, told("shown", f"mean{unit}"), *ends, told("runs", "runs", _COUNT)]
-    return [_NAME, *where, told("shown", f"{'smoothed' if way.smooth else 'value'}{unit}")]
+        return [_NAME, *axes, told("shown", f"mean{unit}"), *ends, told("runs", "runs", _COUNT)]
+    return [_NAME, *axes, told("shown", f"{'smoothed' if way.smooth else 'value'}{unit}")]

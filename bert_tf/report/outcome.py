@@ -61,13 +61,13 @@ class Score:
 
 def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
     """Scores by task, split and metric; comparable ones share a scale."""
-    found: dict[tuple[str, str, str], list[Score]] = {}
+    by_metric: dict[tuple[str, str, str], list[Score]] = {}
     for run in runs:
         for evaluated in run.evaluated:
             for split, details in evaluated.splits.items():
                 for score in _of_split(run, evaluated.task, split, details):
-                    found.setdefault((score.task, score.split, score.metric), []).append(score)
-    return {key: _on_one_scale(rows) if len(runs) > 1 else rows for key, rows in found.items()}
+                    by_metric.setdefault((score.task, score.split, score.metric), []).append(score)
+    return {key: _on_one_scale(rows) if len(runs) > 1 else rows for key, rows in by_metric.items()}
 
 
 def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> Iterator[Score]:
@@ -121,9 +121,9 @@ def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
 
 def time_to_target(run: Run) -> str | None:
     """When the run reached --target_metric; None if not requested."""
-    found = mapping(run.own.results, "time_to_target") if run.own else {}
+    entry = mapping(run.own.results, "time_to_target") if run.own else {}
     try:
-        return wording.time_to_target(found) if found else None
+        return wording.time_to_target(entry) if entry else None
     except (KeyError, TypeError, ValueError):  # written by another program, or damaged
         return None
 
@@ -167,8 +167,8 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     needed = ("precision", "recall", "f1", "support")
     if not isinstance(rows, list):
         return []
-    whole = all(isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows)
-    return rows if whole else []
+    are_complete = all(isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows)
+    return rows if are_complete else []
 
 
 def wrong(evaluated: Evaluated, split: str, most: int) -> list[dict[str, Any]] | None:
@@ -215,22 +215,22 @@ def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:
     """Marks of the first text in order; empty if damaged."""
     text, marks = line.get("text_a"), line.get("marks")
     try:
-        found = sorted((int(start), int(end), str(mark)) for start, end, mark in marks or ())
+        spans = sorted((int(start), int(end), str(mark)) for start, end, mark in marks or ())
     except (TypeError, ValueError):
         return []
-    ends = [place for start, end, _ in found for place in (start, end)]
-    inside = isinstance(text, str) and all(0 <= place <= len(text) for place in ends)
-    return found if inside and ends == sorted(ends) and all(mark in MARKS for _, _, mark in found) else []
+    ends = [offset for start, end, _ in spans for offset in (start, end)]
+    inside = isinstance(text, str) and all(0 <= offset <= len(text) for offset in ends)
+    return spans if inside and ends == sorted(ends) and all(mark in MARKS for _, _, mark in spans) else []
 
 
 def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str, str]]:
     """Splits a text into pieces; text far from all marks is left out."""
     pieces: list[tuple[str, str]] = []
-    at = 0
+    position = 0
     for start, end, mark in marks:
-        pieces += [(_near(text[at:start], after=at > 0, before=True), ""), (text[start:end], mark)]
-        at = end
-    pieces.append((_near(text[at:], after=True, before=False), ""))
+        pieces += [(_near(text[position:start], after=position > 0, before=True), ""), (text[start:end], mark)]
+        position = end
+    pieces.append((_near(text[position:], after=True, before=False), ""))
     return [piece for piece in pieces if piece[0]]
 
 
@@ -238,14 +238,14 @@ def _near(text: str, *, after: bool, before: bool) -> str:
     """Shortens a long text between marks to the parts near them."""
     if len(text) <= _MOST_TEXT:
         return text
-    kept = _MOST_TEXT // 2
-    return f"{text[:kept] if after else ''} … {text[-kept:] if before else ''}"
+    half = _MOST_TEXT // 2
+    return f"{text[:half] if after else ''} … {text[-half:] if before else ''}"
 
 
 def panels(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = details.get("panels")
-    whole = [panel for panel in found if _is_panel(panel)] if isinstance(found, list) else []
-    return [{**panel, "rows": panel["rows"][:MOST_ROWS], "left_out": len(panel["rows"][MOST_ROWS:])} for panel in whole]
+    listed = details.get("panels")
+    complete = [panel for panel in listed if _is_panel(panel)] if isinstance(listed, list) else []
+    return [{**panel, "rows": panel["rows"][:MOST_ROWS], "left_out": len(panel["rows"][MOST_ROWS:])} for panel in complete]
 
 
 def _is_panel(panel: Any) -> bool:

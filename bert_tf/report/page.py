@@ -54,25 +54,25 @@ def _scripts() -> dict[str, Any]:
 
 
 def _contents(runs: Sequence[Run]) -> dict[str, Any]:
-    found = run_files.groups(runs)
-    drawn = found[: charts.MOST_LINES]
+    groups = run_files.groups(runs)
+    drawn = groups[: charts.MOST_LINES]
     scores = outcome.scores(runs)
     samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
     compared = _best_first(runs, scores)[:_COMPARED]
     speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
-    times = [costs.of(run) for run in runs[:_COSTED]]
+    times = [costs.costs_of(run) for run in runs[:_COSTED]]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
-        "headed": headline.figures(found[0]) if len(found) == 1 else [],
-        "title": _title(found),
+        "headed": headline.figures(groups[0]) if len(groups) == 1 else [],
+        "title": _title(groups),
         "collapsed": list(_collapsed(runs)),
         "unfinished": sum(run.own is None for run in runs),
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "states": [headline.state(run) for run in runs],
         "key": _key(drawn) if len(runs) > 1 else [],
-        "not_drawn": len(found) - len(drawn),
+        "not_drawn": len(groups) - len(drawn),
         "scores": scores,
         "spreads": {key: _spreads(rows, samples) for key, rows in scores.items()},
         "sampled": bool(samples),
@@ -80,7 +80,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": speed,
-        "has_speed": bool(speed) or any(found["is_known"] for found in times),
+        "has_speed": bool(speed) or any(of_run["is_known"] for of_run in times),
         "figures": figures,
         "columns": {name: unit for of_run in figures for name, (_, unit) in of_run.items()},
         "seconds": [curves.training_seconds(run) for run in runs],
@@ -94,21 +94,21 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _title(found: Sequence[Group]) -> str:
-    runs = [run for group in found for run in group.runs]
+def _title(groups: Sequence[Group]) -> str:
+    runs = [run for group in groups for run in group.runs]
     tasks = ", ".join(dict.fromkeys(run.data for run in runs))
     if len(runs) == 1:
         return f"{runs[0].place}: {tasks}"
     series = {run.series for run in runs}
-    place = f"{runs[0].series.name}: " if len(series) == 1 and runs[0].series else ""
-    return f"{place}{tasks}, {len(runs)} {found[0].differ_in if len(found) == 1 else 'runs'}"
+    prefix = f"{runs[0].series.name}: " if len(series) == 1 and runs[0].series else ""
+    return f"{prefix}{tasks}, {len(runs)} {groups[0].differ_in if len(groups) == 1 else 'runs'}"
 
 
 def _collapsed(runs: Sequence[Run]) -> Iterator[tuple[str, str, str]]:
     """Run, split and why nothing was learned."""
     for run in runs:
-        for found in run.evaluated:
-            for split, details in found.splits.items():
+        for evaluated in run.evaluated:
+            for split, details in evaluated.splits.items():
                 if details.get("collapsed"):
                     yield run.name, split, str(details["collapsed"])
 
@@ -118,8 +118,8 @@ def _best_first(runs: Sequence[Run], scores: Mapping[tuple[str, str, str], Seque
     first: dict[str, Sequence[outcome.Score]] = {}
     for (task, _, _), rows in scores.items():
         first.setdefault(task, rows)
-    places = {(row.run, row.task): place for rows in first.values() for place, row in enumerate(rows)}
-    return sorted(runs, key=lambda run: places.get((run.name, run.task), len(runs)))
+    ranks = {(row.run, row.task): rank for rows in first.values() for rank, row in enumerate(rows)}
+    return sorted(runs, key=lambda run: ranks.get((run.name, run.task), len(runs)))
 
 
 def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
@@ -128,42 +128,42 @@ def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
     return [
         {
             "name": group.name,
-            "colour": charts.COLOURS[place % len(charts.COLOURS)],
-            "dash": _DASHES[place // len(charts.COLOURS)],
+            "colour": charts.COLOURS[index % len(charts.COLOURS)],
+            "dash": _DASHES[index // len(charts.COLOURS)],
             "task": group.task if several else "",
             "count": len(group.runs),
             "differ_in": group.differ_in,
         }
-        for place, group in enumerate(drawn)
+        for index, group in enumerate(drawn)
     ]
 
 
 def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[dict[str, Any]]:
     """Mean and sample standard deviation of a metric over each sample with at least two values, best first."""
-    found = []
+    spreads = []
     for sample in samples:
         names = {run.name for run in sample.runs}
         values = [row.value for row in rows if row.run in names]
         if len(values) > 1:
             numbers = {"mean": statistics.fmean(values), "sd": statistics.stdev(values)}
-            found.append({"name": sample.name, "differ_in": sample.differ_in, "values": values, **numbers})
-    return sorted(found, key=lambda one: one["mean"], reverse=not ranking.is_cost(rows[0].metric))
+            spreads.append({"name": sample.name, "differ_in": sample.differ_in, "values": values, **numbers})
+    return sorted(spreads, key=lambda spread: spread["mean"], reverse=not ranking.is_cost(rows[0].metric))
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    splits = [(run, found, split) for run in runs for found in run.evaluated for split in found.splits]
+    splits = [(run, evaluated, split) for run in runs for evaluated in run.evaluated for split in evaluated.splits]
     most = max(_EXAMPLES_SHOWN // max(len(splits), 3), _LEAST_SHOWN)
     return [
         {
             "run": run.name,
-            "task": found.task,
+            "task": evaluated.task,
             "split": split,
-            "confusion": outcome.confusion(found.splits[split]),
-            "classes": (rows := outcome.classes(found.splits[split]))[: outcome.MOST_ROWS],
+            "confusion": outcome.confusion(evaluated.splits[split]),
+            "classes": (rows := outcome.classes(evaluated.splits[split]))[: outcome.MOST_ROWS],
             "classes_left_out": len(rows[outcome.MOST_ROWS :]),
-            "wrong": outcome.wrong(found, split, most),
-            "panels": outcome.panels(found.splits[split]),
-            "is_number": found.splits[split].get("labels") == [],
+            "wrong": outcome.wrong(evaluated, split, most),
+            "panels": outcome.panels(evaluated.splits[split]),
+            "is_number": evaluated.splits[split].get("labels") == [],
         }
-        for run, found, split in splits
+        for run, evaluated, split in splits
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,33 +29,32 @@ class Panel(NamedTuple):
 
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
     """Panels of the extensions that have written to the folder of a run or of its series; the others are not imported."""
-    return [panel for one in extension.found().values() if _wrote(one, runs) if (panel := extension.load(one.panel)(runs))]
+    return [
+        panel for entry in extension.found().values() if _wrote(entry, runs) if (panel := extension.load(entry.panel)(runs))
+    ]
 
 
-def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
-    if not one.panel:
+def _wrote(entry: Extension, runs: Sequence[Run]) -> bool:
+    if not entry.panel:
         return False
-    names = [name.rstrip("/") for name in (*one.shows, *itertools.chain(*one.files))]
+    names = [name.rstrip("/") for name in (*entry.shows, *itertools.chain(*entry.files))]
     if any(any(run.folder.glob(name)) for run in runs for name in names):
         return True
     folders = {run.series for run in runs if run.series is not None}
-    return any((folder / series.table).is_file() for folder in folders for series in one.series if series.table)
+    return any((folder / series.table).is_file() for folder in folders for series in entry.series if series.table)
 
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
     """Renders a template with what `of_run` returns for the first runs of which it returns anything; empty without one."""
-    shown = list(itertools.islice(_known(runs, of_run), _MOST))
+    known = ((run.name, content) for run in runs if (content := of_run(run)))
+    shown = list(itertools.islice(known, _MOST))
     if not shown:
         return ""
-    made = environment().from_string(template.read_text(encoding="utf-8"))
-    html = made.render(runs=shown, others=len(runs) > 1)
+    page_part = environment().from_string(template.read_text(encoding="utf-8"))
+    html = page_part.render(runs=shown, others=len(runs) > 1)
     if not len(shown) == _MOST < len(runs):
         return html
     return html + _LEFT_OUT.format(len(runs) - _MOST, extension.advice("report", ": <code>python -m bert_tf report DIR</code>"))
-
-
-def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((run.name, found) for run in runs if (found := of_run(run)))
 
 
 @functools.cache
@@ -63,14 +62,14 @@ def environment() -> jinja2.Environment:
     """Templates with the filters of the page, and the macros in macros.html.j2."""
     import jinja2  # imported only to make a page
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    templates.filters.update(
         number=wording.number,
         value=wording.value,
         duration=wording.duration,
@@ -80,7 +79,7 @@ def environment() -> jinja2.Environment:
         flags=wording.flags,
         svg=_svg,
     )
-    return made
+    return templates
 
 
 def _svg(chart: charts.Spec) -> str:

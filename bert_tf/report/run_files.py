@@ -48,8 +48,8 @@ class Evaluated:
 
     @property
     def splits(self) -> Mapping[str, Mapping[str, Any]]:
-        found = self.results.get("splits")
-        return {name: split for name, split in found.items() if isinstance(split, dict)} if isinstance(found, dict) else {}
+        splits = self.results.get("splits")
+        return {name: split for name, split in splits.items() if isinstance(split, dict)} if isinstance(splits, dict) else {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,22 +121,22 @@ class Run:
         return self._text("data_note")
 
     def _text(self, key: str) -> str:
-        found = self.record.get(key)
-        return found if isinstance(found, str) else ""
+        value = self.record.get(key)
+        return value if isinstance(value, str) else ""
 
     @property
     def own(self) -> Evaluated | None:
         """Results on the run's own task; None if not evaluated."""
-        return next((found for found in self.evaluated if found.task == self.task), None)
+        return next((evaluated for evaluated in self.evaluated if evaluated.task == self.task), None)
 
 
 def _series() -> list[Series]:
-    return [series for one in extension.found().values() for series in one.series]
+    return [series for entry in extension.found().values() for series in entry.series]
 
 
 def numbered(folder: Path) -> Series | None:
     """The kind of series to whose runs a folder belongs by its name, which says little."""
-    return next((one for one in _series() if one.prefix and _number_of(folder, one) is not None), None)
+    return next((series for series in _series() if series.prefix and _number_of(folder, series) is not None), None)
 
 
 def _number_of(folder: Path, kind: Series) -> int | None:
@@ -146,8 +146,8 @@ def _number_of(folder: Path, kind: Series) -> int | None:
 
 def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A nested JSON object; empty if the value is not an object."""
-    found = parent.get(key)
-    return found if isinstance(found, dict) else {}
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def without_folders(command: str, *, keep: int) -> str:
@@ -163,16 +163,16 @@ def _end(path: str, keep: int) -> str:
     return "/".join(Path(path).parts[-keep:]) if path.startswith("/") and ":" not in path else path
 
 
-def read(folders: Sequence[Path]) -> list[Run]:
+def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Reads runs; the folder of a series stands for its runs. Raises OutputError if a folder holds no readable run."""
     try:
-        found: dict[Path, Path | None] = {}
+        series_of: dict[Path, Path | None] = {}
         for folder in folders:
             for path in _runs(folder):
-                found.setdefault(path.resolve(), None if path == folder else folder.resolve())
+                series_of.setdefault(path.resolve(), None if path == folder else folder.resolve())
     except OSError as error:
         raise OutputError(f"{error.filename}: cannot read: {error.strerror}") from error
-    return [_read(folder, name, series) for (folder, series), name in zip(found.items(), _names(list(found)))]
+    return [_read(folder, name, series) for (folder, series), name in zip(series_of.items(), _names(list(series_of)))]
 
 
 def _runs(folder: Path) -> Iterator[Path]:
@@ -181,8 +181,8 @@ def _runs(folder: Path) -> Iterator[Path]:
         return
     of_names = (_numbered_runs(folder, kind) for kind in _series() if kind.prefix)
     listed = next((kind for kind in _series() if kind.table and (folder / kind.table).is_file()), None)
-    if found := next(filter(None, of_names), None):
-        yield from found
+    if numbered_runs := next(filter(None, of_names), None):
+        yield from numbered_runs
     elif listed:
         begun = sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
         if not begun:
@@ -217,11 +217,11 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
         Evaluated(
             of_task,
             results,
-            _lines(place / WRONG_EXAMPLES, problems),
-            _lines(place / EXPLANATIONS, problems) or (),
+            _lines(directory / WRONG_EXAMPLES, problems),
+            _lines(directory / EXPLANATIONS, problems) or (),
         )
-        for of_task, place in places
-        if (results := _object(place / RESULTS, problems)) is not None
+        for of_task, directory in places
+        if (results := _object(directory / RESULTS, problems)) is not None
     ]
     metrics, evaluations = (_numbers(folder / file, problems) for file in (METRICS, EVALUATIONS))
     return Run(name, folder, record, metrics, evaluations, evaluated, problems, series)
@@ -230,17 +230,17 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """None if the file is missing or does not hold a JSON object."""
     try:
-        found = documents.parse_json(files.read_text(path))
+        content = documents.parse_json(files.read_text(path))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _object(path: Path, problems: list[str]) -> dict[str, Any] | None:
-    found = read_object(path)
-    if found is None and path.exists():
+    content = read_object(path)
+    if content is None and path.exists():
         problems.append(f"{path.name}: unreadable")
-    return found
+    return content
 
 
 def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
@@ -252,19 +252,19 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
     except OSError as error:
         problems.append(f"{path.name}: {files.reason(error)}")
         return None
-    found, damaged = [], 0
+    lines, damaged = [], 0
     for text in filter(str.strip, texts[:-1]):  # drops a line cut off by a kill
         try:
             line = documents.json_value(text)
         except ValueError:
             line = None
         if isinstance(line, dict):
-            found.append(line)
+            lines.append(line)
         else:
             damaged += 1
     if damaged:
         problems.append(f"{path.name}: unreadable lines skipped: {damaged}")
-    return found
+    return lines
 
 
 def _numbers(path: Path, problems: list[str]) -> list[Line]:
@@ -313,7 +313,7 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
         same.setdefault(_setting(run) if run.training else run.name, []).append(run)
     if len(same) == 1 < len(runs):
         return [Group(_series_name(runs[0]), runs)]
-    return [Group(_common_name(found), found) for found in same.values()]
+    return [Group(_common_name(members), members) for members in same.values()]
 
 
 def _common_name(runs: Sequence[Run]) -> str:
@@ -334,8 +334,8 @@ def samples(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         if run.training:
             same.setdefault(_setting(run), []).append(run)
-    numbers = {key: {_number(run) for run in found} for key, found in same.items()}
-    return [Group(_name(found, runs), found) for key, found in same.items() if len(numbers[key]) == len(found) > 1]
+    numbers = {key: {_number(run) for run in members} for key, members in same.items()}
+    return [Group(_name(members, runs), members) for key, members in same.items() if len(numbers[key]) == len(members) > 1]
 
 
 def _number(run: Run) -> str:
@@ -347,8 +347,8 @@ def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
     (series, *others) = {run.series for run in runs}
     if others or series is None:
         return ", ".join(run.name for run in runs)
-    whole = [run for run in every if run.series == series]
-    return next(group.name for group in _groups(whole) if group.runs[0] is runs[0])
+    members = [run for run in every if run.series == series]
+    return next(group.name for group in _groups(members) if group.runs[0] is runs[0])
 
 
 def _setting(run: Run) -> str:

@@ -35,10 +35,11 @@ def _beside(name: str) -> str:
 def _bundle() -> str:
     import vl_convert
 
-    path = _cache_folder() / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # not in its stubs
-    kept = None if files.unsafe(path) else _read(path)  # the page runs it
-    if kept is not None:
-        return kept
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    path = cache / "bert_tf" / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # not in its stubs
+    cached = None if files.unsafe(path) else _read(path)  # the page runs it
+    if cached is not None:
+        return cached
     packed = vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
     if path.is_absolute():  # a user without a home has no cache
         with contextlib.suppress(BertError):  # bundled again next time
@@ -50,10 +51,6 @@ def _bundle() -> str:
 def source(script: str) -> str:
     """The hash of a script for the page's content security policy."""
     return f"'sha256-{base64.b64encode(_digest(script)).decode()}'"
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "bert_tf"
 
 
 def _read(path: Path) -> str | None:

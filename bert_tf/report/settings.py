@@ -25,7 +25,7 @@ def tables(run: Run) -> dict[str, dict[str, str]]:
     training = run.training
     by_flag = flags(run)
     rest = {key: value for key, value in training.items() if key != _OF_MODEL and not key.endswith(_DIGEST)}
-    found = {
+    by_title = {
         "Flags": by_flag,
         "Training": {key: value for key, value in rest.items() if key not in by_flag},
         "Model": mapping(training, _OF_MODEL),
@@ -33,7 +33,7 @@ def tables(run: Run) -> dict[str, dict[str, str]]:
         "Own data": mapping(run.record, "columns"),
         "Fingerprints (sha256)": {k[: -len(_DIGEST)]: v for k, v in training.items() if k.endswith(_DIGEST)},
     }
-    return {title: {name: text(value) for name, value in rows.items()} for title, rows in found.items() if rows}
+    return {title: {name: text(value) for name, value in rows.items()} for title, rows in by_title.items() if rows}
 
 
 def environment(run: Run) -> dict[str, str]:

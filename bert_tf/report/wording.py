@@ -33,14 +33,14 @@ def shortened(text: str) -> str:
 
 def duration(seconds: float) -> str:
     """Such as 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
-    whole = round(seconds)
+    rounded = round(seconds)
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
-    if whole < 60:
+    if rounded < 60:
         return f"{seconds:.3g} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
 
 
 def metric(key: str) -> str:
@@ -52,15 +52,15 @@ def task(name: str) -> str:
     return "own data" if name == CUSTOM else name
 
 
-def time_to_target(found: Mapping[str, Any]) -> str:
-    name = str(found["metric"]).removeprefix("eval_")
-    wanted = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {found['target']:g}"
-    if found["step"] is None:
-        return f"{wanted}: not reached"
-    reached = f"{wanted}: first reached at step {found['step']}"
-    if found.get("seconds") is None:
+def time_to_target(entry: Mapping[str, Any]) -> str:
+    name = str(entry["metric"]).removeprefix("eval_")
+    goal = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {entry['target']:g}"
+    if entry["step"] is None:
+        return f"{goal}: not reached"
+    reached = f"{goal}: first reached at step {entry['step']}"
+    if entry.get("seconds") is None:
         return reached
-    return f"{reached}, after {duration(found['seconds'])} ({duration(found['training_seconds'])} of it in training steps)"
+    return f"{reached}, after {duration(entry['seconds'])} ({duration(entry['training_seconds'])} of it in training steps)"
 
 
 def flags(text: str) -> str:

@@ -26,15 +26,15 @@ class Build:
 
     @property
     def lowest_capability(self) -> tuple[int, ...]:
-        return min((found for _, found in self._targets()), default=(0, 0))
+        return min((capability for _, capability in self._targets()), default=(0, 0))
 
     def has_code_for(self, capability: Capability) -> bool:
         """Whether a GPU runs the compiled kernels: same major number, equal or later minor number."""
-        return any(found[0] == capability[0] and found <= capability for _, found in self._targets())
+        return any(compiled[0] == capability[0] and compiled <= capability for _, compiled in self._targets())
 
     def has_source_for(self, capability: Capability) -> bool:
         """Whether the GPU's driver can compile the kernels from PTX."""
-        return any(kind == "compute" and found <= capability for kind, found in self._targets())
+        return any(kind == "compute" and compiled <= capability for kind, compiled in self._targets())
 
     def _targets(self) -> Iterator[tuple[str, Capability]]:
         for name in self.cuda_compute_capabilities:
@@ -66,27 +66,27 @@ def warn(environment: Mapping[str, str]) -> None:
     build = installed()
     for gpu in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(gpu)
-        said = compile_warning(details.get("compute_capability"), build, environment)
-        if said:
-            log.warning("%s: %s", details.get("device_name", gpu.name), said)
+        warning = compile_warning(details.get("compute_capability"), build, environment)
+        if warning:
+            log.warning("%s: %s", details.get("device_name", gpu.name), warning)
 
 
 def compile_warning(capability: Capability | None, build: Build, environment: Mapping[str, str]) -> str | None:
     """Warning about a GPU that TensorFlow has no code for, else None; capability None if unknown."""
     if capability is None or capability < build.lowest_capability or build.has_code_for(capability):
         return None
-    said = "its compute capability {}.{} is newer than this TensorFlow {}".format(*capability, build.version)
+    warning = "its compute capability {}.{} is newer than this TensorFlow {}".format(*capability, build.version)
     if not build.has_source_for(capability):
-        return f"{said}, which has no code for it: expect errors; --visible_gpus=none computes on the CPU"
+        return f"{warning}, which has no code for it: expect errors; --visible_gpus=none computes on the CPU"
     disabled = environment.get(NO_CACHE, "0") not in ("", "0")
     each = "at each start, since CUDA_CACHE_DISABLE is set" if disabled else "once for each user and driver"
-    said += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without any output"
+    warning += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without any output"
     if capability > _newest_of_libraries(build):
         return (
-            f"{said}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"
+            f"{warning}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"
             f" CUDA {build.cuda_version}, older than the GPU (tensorflow#89272); --visible_gpus=none computes on the CPU"
         )
-    return f"{said}; in a container keep ~/.nv/ComputeCache, or CUDA_CACHE_PATH, on a volume"
+    return f"{warning}; in a container keep ~/.nv/ComputeCache, or CUDA_CACHE_PATH, on a volume"
 
 
 def _newest_of_libraries(build: Build) -> Capability:

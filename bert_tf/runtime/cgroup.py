@@ -36,13 +36,13 @@ def _folders(controller: str) -> Iterator[Path]:
 
 
 def _groups() -> dict[str, str]:
-    found = {}
+    groups = {}
     for line in _read(_MEMBERSHIP).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if group.startswith("/"):
-            found.update(dict.fromkeys(controllers.split(","), group))
-    return found
+            groups.update(dict.fromkeys(controllers.split(","), group))
+    return groups
 
 
 def _share(folder: Path) -> float | None:

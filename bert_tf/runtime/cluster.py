@@ -65,7 +65,7 @@ class Cluster:
         return tuple(worker for worker in self.workers if worker is not self.own)
 
 
-def read(environment: Mapping[str, str]) -> Cluster | None:
+def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG; None if it names no other machine; DeviceError if it is malformed."""
     text = environment.get(TF_CONFIG, "").strip()
     config = _parse(text) if text else {}
@@ -128,13 +128,13 @@ def _tasks(name: str, addresses: Any) -> list[Worker]:
 
 
 def _worker(name: str, index: int, address: Any) -> Worker:
-    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
-    if found is None:
+    match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if match is None:
         raise _wrong(f'cluster.{name}[{index}] is {_quote(address)}; write it as "host:port", such as "host-a:2222"')
-    port = int(found["port"])
+    port = int(match["port"])
     if not 1 <= port <= _LAST_PORT:
         raise _wrong(f"cluster.{name}[{index}] is {_quote(address)}; a port is a number from 1 to {_LAST_PORT}")
-    return Worker(name, index, found["host"].strip("[]"), port, address)
+    return Worker(name, index, match["host"].strip("[]"), port, address)
 
 
 def _position(config: Mapping[str, Any], workers: tuple[Worker, ...]) -> int:

@@ -43,18 +43,18 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
 
     A GPU named by --device becomes the only one, so its number changes. `placement` rejects devices that do not exist.
     """
-    named = _named_gpus(settings)
-    if named is None:
+    numbers = _named_gpus(settings)
+    if numbers is None:
         return settings
-    if not named:  # the CPU
+    if not numbers:  # the CPU
         return dataclasses.replace(settings, visible_gpus="none", num_gpus=None)
     gpus = _chosen_gpus(settings, environment)
-    if max(named) >= len(gpus):
+    if max(numbers) >= len(gpus):
         return settings
     everyone = tf.config.list_physical_devices("GPU")
-    seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(named) : max(named) + 1])
+    visible = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(numbers) : max(numbers) + 1])
     device = settings.device and f"/device:GPU:{_number(placement.normalized(settings.device)) % settings.virtual_devices}"
-    return dataclasses.replace(settings, visible_gpus=seen, num_gpus=None, device=device)
+    return dataclasses.replace(settings, visible_gpus=visible, num_gpus=None, device=device)
 
 
 def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -171,10 +171,10 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
 def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
     numbers = ", ".join(map(str, range(len(gpus))))
     why = extension.advice("devices", " (python -m bert_tf devices says why)")
-    there = f"TensorFlow sees GPU {numbers}" if gpus else f"TensorFlow sees no GPU{why}"
+    message = f"TensorFlow sees GPU {numbers}" if gpus else f"TensorFlow sees no GPU{why}"
     if HIDING in environment:
-        there += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
-    return there
+        message += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
+    return message
 
 
 def _grows(settings: DeviceSettings, environment: Mapping[str, str]) -> bool:
@@ -221,8 +221,8 @@ def _default_threads(variable: str) -> int:
 
 def _set_threads(settings: DeviceSettings) -> None:
     """Sizes the thread pools of this process, created by the first user of a device, not always a session."""
-    asked = settings.intra_op_threads or settings.inter_op_threads
+    is_asked = settings.intra_op_threads or settings.inter_op_threads
     intra, inter = _threads(settings)
-    with contextlib.nullcontext() if asked else contextlib.suppress(RuntimeError):
+    with contextlib.nullcontext() if is_asked else contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(intra)
         tf.config.threading.set_inter_op_parallelism_threads(inter)

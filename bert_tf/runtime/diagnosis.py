@@ -60,8 +60,8 @@ class Facts(NamedTuple):
 def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
     """All causes for each GPU that TensorFlow does not list, at least one per GPU."""
     common = _of_the_machine(facts) if gpus and not facts.sees_another else ()
-    found = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
-    return [those or (_UNKNOWN,) for those in found]
+    by_gpu = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
+    return [those or (_UNKNOWN,) for those in by_gpu]
 
 
 def causes_of_none(facts: Facts) -> tuple[Cause, ...]:
@@ -71,8 +71,8 @@ def causes_of_none(facts: Facts) -> tuple[Cause, ...]:
 
 
 def _of_a_gpu(gpu: Gpu, facts: Facts) -> tuple[Cause, ...]:
-    found = (_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden())
-    return tuple(cause for cause in found if cause)
+    candidates = (_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden())
+    return tuple(cause for cause in candidates if cause)
 
 
 def _hidden(gpu: Gpu, facts: Facts) -> Cause | None:
@@ -102,8 +102,8 @@ def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
     capability = tuple(map(int, gpu.compute_capability.split(".")))
     if capability >= needed:
         return None
-    wanted = "{}.{}".format(*needed)
-    reason = f"its compute capability is {gpu.compute_capability}, TensorFlow {facts.build.version} needs {wanted} or higher"
+    lowest = "{}.{}".format(*needed)
+    reason = f"its compute capability is {gpu.compute_capability}, TensorFlow {facts.build.version} needs {lowest} or higher"
     if capability >= _LOWEST_OF_2_15 and not facts.build.version.startswith("2.15."):
         return Cause(
             "gpu_too_old",
@@ -123,8 +123,8 @@ def _forbidden() -> Cause | None:
 def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
     if not facts.build.is_cuda_build:
         return (Cause("no_cuda_build", "this TensorFlow is built without CUDA", _install(facts)),)
-    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _not_started(facts), _no_libraries(facts))
-    return tuple(cause for cause in found if cause)
+    candidates = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _not_started(facts), _no_libraries(facts))
+    return tuple(cause for cause in candidates if cause)
 
 
 def _install(facts: Facts) -> str:

@@ -91,13 +91,10 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
         return None
     if name == CENTRAL_STORAGE:
         return tf.distribute.experimental.CentralStorageStrategy(list(devices), HOST)
-    return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[_reduction(settings, devices)]())
-
-
-def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:
-    """NCCL requires whole GPUs; TensorFlow's default hangs on several logical CPUs under tf.estimator."""
+    # NCCL requires whole GPUs; TensorFlow's default hangs on several logical CPUs under tf.estimator.
     whole_gpus = devices[0].startswith("/device:GPU") and settings.virtual_devices == 1
-    return settings.cross_device_ops or ("nccl" if whole_gpus else "reduce_to_one")
+    reduction = settings.cross_device_ops or ("nccl" if whole_gpus else "reduce_to_one")
+    return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[reduction]())
 
 
 def server_address(strategy: tf.distribute.Strategy, config: tf1.ConfigProto) -> str:

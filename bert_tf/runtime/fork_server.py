@@ -11,6 +11,6 @@ def context(preloaded: str) -> ForkServerContext:
     """Returns the context whose server imports the module `preloaded`; the process has one server."""
     # With abstract sockets any user of the machine could send pickles to Python 3.9.15 and 3.10.8.
     multiprocessing.util.abstract_sockets_supported = False  # type: ignore[misc]
-    found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload([preloaded])
-    return found
+    server_context = multiprocessing.get_context("forkserver")
+    server_context.set_forkserver_preload([preloaded])
+    return server_context

@@ -39,9 +39,9 @@ def _line_around(message: str, position: int) -> str:
 
 
 def _make_room() -> str:
-    taken = others()
-    if taken:
-        return f"{taken}: end it, wait, or take another GPU with --visible_gpus"
+    users = others()
+    if users:
+        return f"{users}: end it, wait, or take another GPU with --visible_gpus"
     return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
 
 

@@ -120,7 +120,8 @@ def _pair(system: System, environment: Mapping[str, str]) -> dict[str, Gpu]:
 
 def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> PhysicalDevice:
     if device.device_type == "CPU":
-        return PhysicalDevice(device.name, "CPU", _cpu_model(), *_cpu_memory())
+        model = _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
+        return PhysicalDevice(device.name, "CPU", model, *_cpu_memory())
     gpu, details = paired.get(device.name, Gpu()), _details(device)
     capability = details.get("compute_capability")
     return PhysicalDevice(
@@ -149,13 +150,13 @@ def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[st
     seen = tuple(paired.values())
     unseen = tuple(gpu for gpu in system.gpus if gpu not in seen)
     facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=bool(seen))
-    found = [UnusableGpu(str(gpu), causes) for gpu, causes in zip(unseen, diagnosis.causes(unseen, facts))]
+    unusable = [UnusableGpu(str(gpu), causes) for gpu, causes in zip(unseen, diagnosis.causes(unseen, facts))]
     visible = {device.name for device in _list(tf.config.get_visible_devices, "GPU")}
     for device in _list(tf.config.list_physical_devices, "GPU"):
         if device.name not in visible:
             name = str(paired.get(device.name, Gpu(model=_details(device).get("device_name"))))
-            found.append(UnusableGpu(name, (diagnosis.LEFT_OUT,)))
-    return tuple(found)
+            unusable.append(UnusableGpu(name, (diagnosis.LEFT_OUT,)))
+    return tuple(unusable)
 
 
 def _no_gpu(
@@ -163,15 +164,11 @@ def _no_gpu(
 ) -> tuple[Cause, ...]:
     if _list(tf.config.get_visible_devices, "GPU"):
         return ()
-    found = [cause for gpu in unusable for cause in gpu.causes]
-    if not found:
+    causes = [cause for gpu in unusable for cause in gpu.causes]
+    if not causes:
         facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=False)
-        found = list(diagnosis.causes_of_none(facts))
-    return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *found]))
-
-
-def _cpu_model() -> str | None:
-    return _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
+        causes = list(diagnosis.causes_of_none(facts))
+    return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *causes]))
 
 
 def _cpu_memory() -> tuple[int, int]:

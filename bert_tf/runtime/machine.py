@@ -40,8 +40,8 @@ class Plan:
     @property
     def towers(self) -> tuple[str | DeviceFunction | None, ...]:
         """For `tf.device`: each device of this process with a whole model, for evaluation and prediction."""
-        one = self.strategy == ONE_DEVICE or len(self.devices) == 1
-        return (self.device_function,) if one else self.devices
+        is_single = self.strategy == ONE_DEVICE or len(self.devices) == 1
+        return (self.device_function,) if is_single else self.devices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     if TF_CONFIG in environment:
         from bert_tf.runtime import cluster
 
-        machines = cluster.read(environment)
+        machines = cluster.read_cluster(environment)
     if settings.keep_memory:
         kept_memory.keep(environment)
     os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts
@@ -89,21 +89,21 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
 
 def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:
     """Plans and sets up the machine of a run; DeviceError if settings conflict with it or each other."""
-    made = plan(settings, environment=environment)
+    planned = plan(settings, environment=environment)
     watch = None
-    if made.cluster is None:
+    if planned.cluster is None:
         os.environ.pop(TF_CONFIG, None)  # tf.estimator reads it, and requires a chief in it
     else:
         from bert_tf.runtime.peers import Watch, require_free_port
 
-        require_free_port(made.cluster.own)
-        watch = Watch(made.cluster, log=log.info)
-    strategy = distribution.make(made.strategy, settings, made.devices)
+        require_free_port(planned.cluster.own)
+        watch = Watch(planned.cluster, log=log.info)
+    strategy = distribution.make(planned.strategy, settings, planned.devices)
     config = devices.session_config(settings, xla=xla)
     # TensorFlow puts parts that --place does not name on the first GPU that it sees.
     elsewhere = (_FIRST_GPU,) if settings.place else ()
-    memory = memory_use.for_tensors(config, {*made.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
-    return Machine(config, made, strategy, watch, memory)
+    memory = memory_use.for_tensors(config, {*planned.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
+    return Machine(config, planned, strategy, watch, memory)
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ class MemoryUse:
         self._process = psutil.Process()
         self._gpus = _gpus()
 
-    def read(self) -> dict[str, float]:
+    def measure(self) -> dict[str, float]:
         """Memory by name, unknown values omitted: HOST; GPU and GPU_PEAK of tensors on the fullest GPU."""
         return {HOST: self._process.memory_info().rss / _MEBIBYTE, **self._on_gpus()}
 
@@ -33,12 +33,12 @@ class MemoryUse:
         if not self._gpus:
             return {}
         try:
-            found = [tf.config.experimental.get_memory_info(name) for name in self._gpus]
+            infos = [tf.config.experimental.get_memory_info(name) for name in self._gpus]
         except (RuntimeError, ValueError, tf.errors.OpError) as error:
             log.debug("GPU memory is unknown: %s", error)
             self._gpus = ()
             return {}
-        return {name: max(each[key] for each in found) / _MEBIBYTE for name, key in ((GPU, "current"), (GPU_PEAK, "peak"))}
+        return {name: max(info[key] for info in infos) / _MEBIBYTE for name, key in ((GPU, "current"), (GPU_PEAK, "peak"))}
 
 
 def _gpus() -> tuple[str, ...]:

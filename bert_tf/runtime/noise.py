@@ -132,8 +132,8 @@ class _HeldBack:
 
 def allowed(line: bytes, min_severity: int) -> bool:
     """Whether to print a line: severe enough (0 info to 3 fatal), or not from TensorFlow's log."""
-    found = _LINE.match(line)
-    severe = found is None or _SEVERITIES.index(found[1]) >= min_severity
+    match = _LINE.match(line)
+    severe = match is None or _SEVERITIES.index(match[1]) >= min_severity
     return severe and not (min_severity and line.startswith(_HEADING))
 
 

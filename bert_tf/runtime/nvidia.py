@@ -64,12 +64,12 @@ class Process:
 
 def other_processes() -> tuple[Process, ...]:
     """Other processes that compute on GPUs; processes of the host are invisible in a container."""
-    said = ""
+    output = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = _query("compute-apps", _OF_PROCESSES).stdout
-    rows = re.findall(r"^(\d+), *([^,\n]+), *(.*), *([^,\n]+)$", said, re.MULTILINE)  # a name may have commas
-    found = (Process(int(pid), Path(name).name, _address(bus), _number(memory)) for pid, bus, name, memory in rows)
-    return tuple(process for process in found if process.pid != os.getpid())
+        output = _query("compute-apps", _OF_PROCESSES).stdout
+    rows = re.findall(r"^(\d+), *([^,\n]+), *(.*), *([^,\n]+)$", output, re.MULTILINE)  # a name may have commas
+    processes = (Process(int(pid), Path(name).name, _address(bus), _number(memory)) for pid, bus, name, memory in rows)
+    return tuple(process for process in processes if process.pid != os.getpid())
 
 
 def survey() -> System:
@@ -86,14 +86,14 @@ def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
     """GPUs selected by CUDA_VISIBLE_DEVICES (numbers or UUID prefixes), in its order; None if it is unset."""
     if text is None or text.strip().startswith("MIG-"):  # parts of GPUs, which cannot be assigned to a GPU
         return tuple(gpus)
-    found: list[Gpu] = []
+    chosen: list[Gpu] = []
     for entry in map(str.strip, text.split(",")):
         by_name = entry if entry.startswith("GPU-") else "nothing"
         match = [gpu for number, gpu in enumerate(gpus) if entry == str(number) or gpu.uuid.startswith(by_name)]
         if not match:  # CUDA ignores what follows an entry that it does not know, such as -1
             break
-        found += match[:1]
-    return tuple(found)
+        chosen += match[:1]
+    return tuple(chosen)
 
 
 def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:
@@ -116,22 +116,22 @@ def has_device_files() -> bool:
 
 
 def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
-    said = ""
+    answer = ""
     for fields in (_FIELDS, _FIELDS_OF_OLD):
         try:
-            done = _query("gpu", fields)
+            result = _query("gpu", fields)
         except FileNotFoundError:
             return [], None
         except (OSError, subprocess.SubprocessError) as error:
             return [], f"{_SMI}: {error}"
-        lines = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines()]
+        lines = [[word.strip() for word in line.split(",")] for line in result.stdout.splitlines()]
         rows = [dict(zip(fields, words)) for words in lines if len(words) == len(fields) and words[0].isdecimal()]
         if rows:
             return rows, None
-        said = " ".join(f"{done.stdout} {done.stderr}".split("\n")).strip()
-        if "not a valid field" not in said:
+        answer = " ".join(f"{result.stdout} {result.stderr}".split("\n")).strip()
+        if "not a valid field" not in answer:
             break
-    return [], f"{_SMI}: {said or 'no answer'}"
+    return [], f"{_SMI}: {answer or 'no answer'}"
 
 
 def _query(subject: str, fields: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -176,20 +176,20 @@ def _of_driver() -> Iterator[tuple[str, str | None]]:
 
 def _driver_version() -> str | None:
     """Version reported by the kernel module, for systems without nvidia-smi."""
-    found = re.search(r"^NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", _read(_DRIVER.parent / "version"), re.MULTILINE)
-    return found and found.group(1)
+    match = re.search(r"^NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", _read(_DRIVER.parent / "version"), re.MULTILINE)
+    return match and match.group(1)
 
 
 def _problem(name: str, folders: Iterable[Path]) -> str | None:
-    said = ""
+    message = ""
     for path in (name, *(os.fspath(folder / name) for folder in folders if (folder / name).exists())):
         try:
             ctypes.CDLL(path)
         except OSError as error:  # an installed library may lack a dependency
-            said = str(error)
+            message = str(error)
         else:
             return None
-    return name if said.startswith(f"{name}: cannot open") else f"{name} ({said})"
+    return name if message.startswith(f"{name}: cannot open") else f"{name} ({message})"
 
 
 def _glob(folder: Path, pattern: str) -> list[Path]:

@@ -61,20 +61,20 @@ def end_process(line: str) -> None:
     os._exit(LostPeerError.status)
 
 
-def require_free_port(own: Worker) -> None:
+def require_free_port(worker: Worker) -> None:
     """DeviceError if this process's port is taken or forbidden; TensorFlow only says that no server started."""
     try:
-        socket.create_server(("", own.port)).close()
+        socket.create_server(("", worker.port)).close()
     except OSError as error:
         raise DeviceError(
-            f"{own}: cannot listen at port {own.port}: {os.strerror(error.errno or 0)};"
+            f"{worker}: cannot listen at port {worker.port}: {os.strerror(error.errno or 0)};"
             f" end the process that does (an earlier run?), or write another port into {TF_CONFIG} of all workers"
         ) from error
 
 
-def call(place: tuple[str, int], timeout: float) -> socket.socket:
+def call(address: tuple[str, int], timeout: float) -> socket.socket:
     """Connects to a host and port, timeout in seconds; OSError if nothing listens or the host is unreachable."""
-    line = socket.create_connection(place, timeout)
+    line = socket.create_connection(address, timeout)
     try:
         if line.getpeername() == line.getsockname():  # if nobody listens, Linux may connect a port of this machine to itself
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
@@ -148,8 +148,8 @@ class Watch:
                 return
             listed = ", ".join(f"{peer}: {self._reasons.get(peer, 'no answer yet')}" for peer in awaited)
             if time.monotonic() >= limit:
-                place = f"check the logs there, and the addresses in {TF_CONFIG}"
-                self._fail(f"waited {patience.first:.0f} s in vain for {listed}; {place}")
+                remedy = f"check the logs there, and the addresses in {TF_CONFIG}"
+                self._fail(f"waited {patience.first:.0f} s in vain for {listed}; {remedy}")
                 return
             self._log(f"waiting for {listed}")
 

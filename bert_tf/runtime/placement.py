@@ -90,11 +90,11 @@ def normalized(name: str) -> str:
 
 def require_device(name: str, existing: Collection[str]) -> str:
     """Normalized name; DeviceError if it is malformed or not among the existing logical devices."""
-    wanted = normalized(name)
-    if wanted not in existing:
-        there = ", ".join(sorted(short(device) for device in existing))
-        raise DeviceError(f"no device {short(wanted)}; available: {there}")
-    return wanted
+    full_name = normalized(name)
+    if full_name not in existing:
+        available = ", ".join(sorted(short(device) for device in existing))
+        raise DeviceError(f"no device {short(full_name)}; available: {available}")
+    return full_name
 
 
 def short(device: str) -> str:
@@ -115,11 +115,11 @@ def device_function(rules: Sequence[Rule], existing: Collection[str]) -> DeviceF
 
 def whole(name: str, existing: Collection[str]) -> DeviceFunction:
     """Puts everything on one device except host-only operations: input, files, text."""
-    wanted = require_device(name, existing)
+    full_name = require_device(name, existing)
 
     def device(op: tf.Operation) -> str:
         needs_host = any(tensor.dtype.base_dtype in _HOST_TYPES for tensor in (*op.inputs, *op.outputs))
-        return op.device or (HOST if needs_host else wanted)
+        return op.device or (HOST if needs_host else full_name)
 
     return device
 

@@ -77,8 +77,8 @@ def cpu_computes(name: str) -> bool:
 
 
 def cpu_units() -> str:
-    found = [*_of_cpu("bfloat16"), *_of_cpu("int8")]
-    return ", ".join(found).upper().replace("_", "-") or "nothing for bfloat16 or int8"
+    units = [*_of_cpu("bfloat16"), *_of_cpu("int8")]
+    return ", ".join(units).upper().replace("_", "-") or "nothing for bfloat16 or int8"
 
 
 def _of_cpu(name: str) -> list[str]:

@@ -24,15 +24,15 @@ def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
     return _whole(cell, column)
 
 
-def joined(found: Sequence[object], columns: Sequence[str]) -> str:
+def joined(row: Sequence[object], columns: Sequence[str]) -> str:
     """Joins the texts of several columns with spaces; empty ones and JSON nulls are skipped, unless all are."""
     if len(columns) == 1:
-        return text(found[0], columns[0])
-    parts = [text("" if cell is None else cell, column, may_be_empty=True) for cell, column in zip(found, columns)]
-    whole = " ".join(part for part in parts if part.strip())
-    if not whole:
+        return text(row[0], columns[0])
+    parts = [text("" if cell is None else cell, column, may_be_empty=True) for cell, column in zip(row, columns)]
+    joined_text = " ".join(part for part in parts if part.strip())
+    if not joined_text:
         raise RowError(f"the texts in columns {', '.join(map(repr, columns))} are empty")
-    return whole
+    return joined_text
 
 
 def name(cell: object, column: str) -> str:
@@ -41,22 +41,22 @@ def name(cell: object, column: str) -> str:
     is_number = isinstance(cell, numbers.Integral) or (isinstance(cell, numbers.Real) and math.isfinite(cell))
     if not (isinstance(cell, str) or is_number):
         raise RowError(f"the value in column {column!r} is not a name: {cell!r:.80}")
-    found = str(cell).strip()
-    if not found:
+    stripped = str(cell).strip()
+    if not stripped:
         raise RowError(f"the value in column {column!r} is empty")
-    if "\0" in found:
-        raise RowError(f"the value in column {column!r} holds a NUL character: {found!r:.80}")
-    return _whole(found, column)
+    if "\0" in stripped:
+        raise RowError(f"the value in column {column!r} holds a NUL character: {stripped!r:.80}")
+    return _whole(stripped, column)
 
 
-def _whole(found: str, column: str) -> str:
+def _whole(value: str, column: str) -> str:
     """Rejects unpaired surrogates, which JSON can express and UTF-8 cannot."""
     try:
-        found.encode()
+        value.encode()
     except UnicodeEncodeError as error:
-        half = ascii(found[error.start])
+        half = ascii(value[error.start])
         raise RowError(f"unpaired surrogate {half} in column {column!r}: write both halves of the pair, or neither") from error
-    return found
+    return value
 
 
 def known_label(label: str, known: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ class Decision:
     set_from: float | None = None  # probability from which a class is in the label set
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Decision:
+    def from_record(cls, record: Mapping[str, Any]) -> Decision:
         """Returns the rule of a trained model's record; fields of other versions are ignored."""
         recorded: dict[str, Any] = record.get(DECISION, {})
         values = {field.name: recorded[field.name] for field in dataclasses.fields(cls) if field.name in recorded}
@@ -46,9 +46,9 @@ class Decision:
 
     def facts(self) -> dict[str, Any]:
         """Returns the fields with a value, for exports; temperatures are left out, since logits are divided already."""
-        found = {name: value for name, value in dataclasses.asdict(self).items() if value not in (None, ())}
-        found.pop("temperatures", None)
-        return found
+        facts = {name: value for name, value in dataclasses.asdict(self).items() if value not in (None, ())}
+        facts.pop("temperatures", None)
+        return facts
 
 
 PUBLISHED = Decision()

@@ -50,24 +50,24 @@ class FileTask(Splits):
         return bool(self._patterns) and not any(self._files.values())
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        named = self._files[split]
-        if named:
-            return Path(named)
+        file_name = self._files[split]
+        if file_name:
+            return Path(file_name)
         if not self.reads_folder:
             apart = "; if there is one file, put every fifth row aside, or train with --folds=5" if split == DEV else ""
             raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named{apart}")
         folder, patterns = Path(data_dir), self._patterns[split]
-        found = (sorted(folder.glob(pattern))[-1:] for pattern in patterns)
-        return next((paths[0] for paths in found if paths), folder / patterns[0])
+        matches = (sorted(folder.glob(pattern))[-1:] for pattern in patterns)
+        return next((paths[0] for paths in matches if paths), folder / patterns[0])
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[Any]:
         path = self.file(data_dir, split)
         if not path.exists() and not self._files[split]:
             raise DataError(f"no file {' or '.join(self._patterns[split])} in the folder", data_dir)
-        found = tables.usable(lambda report: self._read(path, split, report), path, skip=self._skip_bad_rows)
-        if not found:
+        examples = tables.usable(lambda report: self._read(path, split, report), path, skip=self._skip_bad_rows)
+        if not examples:
             raise DataError("no examples", path)
-        return found
+        return examples
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         return self._read(source, split, report)

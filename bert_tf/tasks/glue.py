@@ -61,11 +61,11 @@ class GlueTask:
         if not names:
             has = ", ".join(name for split_names in self.split_names.values() for name in split_names)
             raise DataError(f"{self.name} has no split for {purpose}, only {has}", data_dir)
-        there = tuple(name for name in names if self.file(data_dir, name).is_file())
-        for name in names if there else ():
-            if name not in there:
-                _warn_of_missing(self.file(data_dir, name), purpose, ", ".join(there))
-        return there or names[:1]
+        present = tuple(name for name in names if self.file(data_dir, name).is_file())
+        for name in names if present else ():
+            if name not in present:
+                _warn_of_missing(self.file(data_dir, name), purpose, ", ".join(present))
+        return present or names[:1]
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         return Path(data_dir) / f"{split}.tsv"
@@ -79,7 +79,9 @@ class GlueTask:
         if tolerates and 0 < bad.count <= self.broken * len(examples):
             _LOG.warning(
                 "left out %d unusable rows, which %s has as published; the first: %s",
-                *(bad.count, self.name, bad.first[0]),
+                bad.count,
+                self.name,
+                bad.first[0],
             )
         else:
             bad.settle()
@@ -92,6 +94,7 @@ class GlueTask:
         table = tables.open_table(source, form=names.TSV, header=self.headless.get(split, True))
         columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
         labelled = not self._is_test(split)
+        labels = [self.label] if labelled else []
         numbered = [self.index] if self.index and table.has(self.index) else []
         name = self.published_name(split)
 
@@ -102,7 +105,7 @@ class GlueTask:
             number = row[-1] if numbered else line - 1
             return SentenceExample(f"{name}-{number}", texts[0], texts[1] if self.text_b else None, label)
 
-        examples = table.read([*columns, *[self.label] * labelled, *numbered], example, report)
+        examples = table.read_rows([*columns, *labels, *numbered], example, report)
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> Submission | None:
@@ -130,8 +133,8 @@ def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list
 
 
 @functools.cache  # once, however often a run asks for the splits
-def _warn_of_missing(path: Path, purpose: str, there: str) -> None:
-    _LOG.warning("%s is missing: for %s there is only %s", path, purpose, there)
+def _warn_of_missing(path: Path, purpose: str, present: str) -> None:
+    _LOG.warning("%s is missing: for %s there is only %s", path, purpose, present)
 
 
 def _counting_empty(examples: Iterable[SentenceExample], path: str) -> Iterator[SentenceExample]:

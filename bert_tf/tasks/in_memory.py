@@ -68,11 +68,11 @@ class SentenceTask(RowsTask):
             raise FlagError(f"problem: {unknown_name('problem', str(problem), KINDS)}")
         if text_b and not text_a:
             raise FlagError("text_b names the second text; name the first with text_a")
-        named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
-        for key, name in named.items():
+        column_names = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
+        for key, name in column_names.items():
             if name is not None and (not isinstance(name, str) or not name):
                 raise FlagError(f"{key}={name!r:.80}: give the name of a column")
-        columns = RowColumns(**{key: name for key, name in named.items() if name is not None})
+        columns = RowColumns(**{key: name for key, name in column_names.items() if name is not None})
         if columns != USUAL:
             train, dev, test = (
                 None if rows is None else _having(rows, split, columns) for split, rows in zip(PURPOSES, (train, dev, test))
@@ -107,8 +107,8 @@ def _labels_of(examples: Sequence[SentenceExample], kind: str) -> tuple[str, ...
     counts = collections.Counter(name for names in of_rows for name in names)
     labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
-        found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
-        raise DataError(f"{found}; at least two labels are required: give labels=(...) or other rows", TRAIN)
+        what = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
+        raise DataError(f"{what}; at least two labels are required: give labels=(...) or other rows", TRAIN)
     warn_of_labels(counts, TRAIN)
     return labels
 

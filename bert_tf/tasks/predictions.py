@@ -57,7 +57,7 @@ class TextLayout:
 
 
 def json_lines(objects: Iterable[Any]) -> str:
-    return "".join(documents.to_json(one, ensure_ascii=False) + "\n" for one in objects)
+    return "".join(documents.to_json(item, ensure_ascii=False) + "\n" for item in objects)
 
 
 def delimited(form: str, rows: Iterable[Sequence[Any]]) -> str:
@@ -78,7 +78,7 @@ def joined(parts: Sequence[Any]) -> Any:
         return type(first).joined(parts)
     if hasattr(first, "_fields"):
         return type(first)(*map(joined, zip(*parts)))
-    return [one for part in parts for one in part]
+    return [prediction for part in parts for prediction in part]
 
 
 def names_of(kind: Any) -> list[str]:
@@ -86,7 +86,10 @@ def names_of(kind: Any) -> list[str]:
     if hasattr(kind, "_fields"):
         return list(kind._fields)
     fields = (field.name for field in dataclasses.fields(kind))
-    return [*fields, *(name for name, one in vars(kind).items() if isinstance(one, property) and not name.startswith("_"))]
+    return [
+        *fields,
+        *(name for name, member in vars(kind).items() if isinstance(member, property) and not name.startswith("_")),
+    ]
 
 
 def hints_of(kind: Any, **others: Any) -> dict[str, Hint]:
@@ -101,14 +104,16 @@ def fields_of(kind: str) -> Mapping[str, Hint]:
     return known if isinstance(known, Mapping) else hints_of(known)
 
 
-def _returned(made: property) -> Hint:
-    return _hint(typing.get_type_hints(made.fget, include_extras=True)["return"])._replace(is_property=True)
+def _returned(member: property) -> Hint:
+    return _hint(typing.get_type_hints(member.fget, include_extras=True)["return"])._replace(is_property=True)
 
 
 def _hint(hint: Any) -> Hint:
     if typing.get_origin(hint) is Annotated:
         inner, annotated = _hint(hint.__origin__), hint.__metadata__
-        return inner._replace(schema={**inner.schema, **{name: value for one in annotated for name, value in one.items()}})
+        return inner._replace(
+            schema={**inner.schema, **{name: value for schema in annotated for name, value in schema.items()}}
+        )
     if typing.get_origin(hint) is Union:
         return _hint(typing.get_args(hint)[0])._replace(optional=True)
     return Hint(hint, False, {})

@@ -58,9 +58,9 @@ class _Text:
         self._pass_blanks()
         while self._at == len(self._text) and self._read(_LINES):
             self._pass_blanks()
-        found = self._at < len(self._text) and self._text.startswith(sign, self._at)
-        self._at += len(sign) * found
-        return found
+        follows = self._at < len(self._text) and self._text.startswith(sign, self._at)
+        self._at += len(sign) * follows
+        return follows
 
     def _pass_blanks(self) -> None:
         self._at = cast("re.Match[str]", _BLANKS.match(self._text, self._at)).end()
@@ -71,13 +71,13 @@ class _Text:
         count = _LINES
         while True:
             try:
-                found, self._at = documents.json_at(self._text, self._at)
+                value, self._at = documents.json_at(self._text, self._at)
             except NotJsonError as error:
                 if not error.is_cut or not self._read(count):
                     raise
                 count *= 2
             else:
-                return found
+                return value
 
     def _read(self, count: int) -> bool:
         added = list(itertools.islice(self._lines, count))
@@ -100,8 +100,8 @@ def of_parquet(source: text_lines.Source, path: str) -> Iterator[dict[str, Any]]
         raise DataError(f"Parquet needs pyarrow: {extras.install('parquet')}; or save the table as JSON lines", path) from error
     with contextlib.ExitStack() as end:
         try:
-            whole = end.enter_context(source.open()) if isinstance(source, text_lines.Elsewhere) else os.fspath(source)
-            file = end.enter_context(pyarrow.parquet.ParquetFile(whole, page_checksum_verification=True))
+            parquet_source = end.enter_context(source.open()) if isinstance(source, text_lines.Elsewhere) else os.fspath(source)
+            file = end.enter_context(pyarrow.parquet.ParquetFile(parquet_source, page_checksum_verification=True))
             names = file.schema_arrow.names
             if len(set(names)) < len(names):
                 raise DataError("two columns have the same name", path)

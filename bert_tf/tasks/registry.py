@@ -46,12 +46,12 @@ def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task
     return CustomTask(settings.custom, labels)
 
 
-def _of_extension(one: Extension, new: NewTask) -> _OfSettings:
+def _of_extension(declared: Extension, new: NewTask) -> _OfSettings:
     def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
-        made: Task = extension.load(new.make)(task, settings, labels)
-        return made
+        task_object: Task = extension.load(new.make)(task, settings, labels)
+        return task_object
 
-    return make, frozenset((*setting_names(one.of_tasks), *new.takes)).difference(new.without)
+    return make, frozenset((*setting_names(declared.of_tasks), *new.takes)).difference(new.without)
 
 
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
@@ -60,7 +60,7 @@ _OF_GLUE = frozenset((SKIP,))  # and XNLI
 @functools.cache
 def _of_extensions() -> Mapping[str, NewTask]:
     """Tasks of extensions by name; raises BertError for a name of the core."""
-    tasks = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
+    tasks = {name: task for entry in extension.found().values() for name, task in entry.tasks.items()}
     taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, CUSTOM)))
     for name, task in tasks.items():  # ours come first
         if _folded(name) in taken:
@@ -73,7 +73,7 @@ def _of_extensions() -> Mapping[str, NewTask]:
 def _named() -> Mapping[str, _OfSettings]:
     """Tasks with settings, by name."""
     _of_extensions()  # refuses names that are taken
-    return {name: _of_extension(one, task) for one in extension.found().values() for name, task in one.tasks.items()}
+    return {name: _of_extension(entry, task) for entry in extension.found().values() for name, task in entry.tasks.items()}
 
 
 @functools.cache
@@ -82,9 +82,9 @@ def _own() -> Mapping[str, _OfSettings]:
     return {
         **dict.fromkeys(KINDS, (_of_own_sentences, frozenset(setting_names(CustomSettings)))),
         **{
-            kind: _of_extension(one, new.problem)
-            for one in extension.found().values()
-            for kind, new in one.kinds.items()
+            kind: _of_extension(entry, new.problem)
+            for entry in extension.found().values()
+            for kind, new in entry.kinds.items()
             if new.problem
         },
     }
@@ -167,11 +167,11 @@ def settings_of_task(name: str, problem: str) -> frozenset[str]:
     return decided[1]
 
 
-def reject_unrelated_settings(name: str, given: Collection[str], problem: str | None) -> None:
-    """Rejects task settings that belong to another task; other names in `given` are ignored. Raises `FlagError`."""
+def reject_unrelated_settings(name: str, names: Collection[str], problem: str | None) -> None:
+    """Rejects task settings that belong to another task; others of the `names` are ignored. Raises `FlagError`."""
     problem = problem or CustomSettings.problem
     takes = settings_of_task(name, problem)
-    foreign = [setting for setting in of_tasks.all_names() if setting in given and setting not in takes]
+    foreign = [setting for setting in of_tasks.all_names() if setting in names and setting not in takes]
     if not foreign:
         return
     where = f" --problem={problem}" if name == CUSTOM else ""

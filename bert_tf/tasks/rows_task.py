@@ -39,9 +39,9 @@ class RowsTask(Splits):
           DataError: a row has another format; names split and row.
         """
         self.family = family
-        given = {TRAIN: train, DEV: dev, TEST: test}
+        by_split = {TRAIN: train, DEV: dev, TEST: test}
         self._examples: dict[str, Sequence[Any]] = {
-            split: family.from_rows(rows, split, labelled=split != TEST) for split, rows in given.items() if rows is not None
+            split: family.from_rows(rows, split, labelled=split != TEST) for split, rows in by_split.items() if rows is not None
         }
 
     def splits(self, data_dir: object, purpose: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import itertools
 import logging
 import os
@@ -112,9 +113,9 @@ class BadRows:
 def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool) -> list[T]:
     """Returns the usable rows of a source; raises `BadRowsError` for others unless `skip`."""
     bad = BadRows(source, skip=skip)
-    found = list(stream(bad))
+    rows = list(stream(bad))
     bad.settle()
-    return found
+    return rows
 
 
 class _Row(NamedTuple):
@@ -151,9 +152,9 @@ class Table:
             return ""
         return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
 
-    def problem(self, said: str, line: int) -> DataError:
+    def problem(self, message: str, line: int) -> DataError:
         """Returns an error about a row."""
-        return DataError(f"row {line}: {said}", self.path) if self._form in _BY_ROW else DataError(said, self.path, line)
+        return DataError(f"row {line}: {message}", self.path) if self._form in _BY_ROW else DataError(message, self.path, line)
 
     def has(self, column: str) -> bool:
         return self._place(column) is not None
@@ -162,35 +163,35 @@ class Table:
         if not self.has(column):
             raise self.problem(f"no column {column!r}; {remedy}; {self.there}", self._first_line)
 
-    def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
+    def read_rows(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.
 
         Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, for JSON
         any value. `report` gets each unusable row, which is then skipped.
         """
-        where = self._find(columns)
+        positions = self._find(columns)
         for row in self._rows:
             if isinstance(row, DataError):
                 report(row)
                 continue
             try:
-                made = make(row.line, self._pick(row.cells, where))
+                converted = make(row.line, self._pick(row.cells, positions))
             except RowError as problem:
                 report(self.problem(str(problem), row.line))
             else:
                 if self._kept is not None:
                     cells = row.cells
-                    kept = map(cells.get, self.names) if isinstance(cells, dict) else cells
-                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in kept)
-                yield made
+                    values = map(cells.get, self.names) if isinstance(cells, dict) else cells
+                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
+                yield converted
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
         """Returns the positions of columns, or their names if rows are objects."""
-        places = [self._place(column) for column in columns]
-        missing = [column for column, place in zip(columns, places) if place is None]
+        positions = [self._place(column) for column in columns]
+        missing = [column for column, position in zip(columns, positions) if position is None]
         if missing:
             raise self.problem(f"no column {', '.join(map(repr, missing))}; {self.there}", self._first_line)
-        return places
+        return positions
 
     def _place(self, column: str) -> int | str | None:
         times = self.names.count(column)
@@ -202,11 +203,11 @@ class Table:
             return int(column) - 1
         return None
 
-    def _pick(self, cells: list[Any] | dict[str, Any], where: Sequence[Any]) -> list[Any]:
+    def _pick(self, cells: list[Any] | dict[str, Any], positions: Sequence[Any]) -> list[Any]:
         if isinstance(cells, dict) != self._keyed:
             raise RowError(f"expected {'an object' if self._keyed else 'an array'}, as in the first line")
         if isinstance(cells, dict):
-            missing = [name for name in where if name not in cells]
+            missing = [name for name in positions if name not in cells]
             if missing:
                 raise RowError(f"no {', '.join(map(repr, missing))} in the object")
         elif len(cells) != self.width:
@@ -214,7 +215,7 @@ class Table:
             if self._form == _NAMED_TSV and any(cell.startswith('"') and cell.count('"') % 2 for cell in cells):
                 hint = f"; {_IN_QUOTES}"
             raise RowError(f"{len(cells)} cells, expected {self.width}{hint}")
-        return [cells[place] for place in where]
+        return [cells[position] for position in positions]
 
 
 def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
@@ -240,10 +241,10 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
         names = tuple(map(str, first.cells)) if header else ()
     if is_row and not text_lines.is_slice(source):
         rows = itertools.chain([first], rows)
-    width, kept = len(names or first.cells), source if isinstance(source, text_lines.Kept) else None
-    if kept is not None:
-        kept.columns = names or tuple(f"column_{number}" for number in range(1, width + 1))
-    return Table(path, names, width, form, first.line, keyed, rows, kept)
+    width, recorder = len(names or first.cells), source if isinstance(source, text_lines.Kept) else None
+    if recorder is not None:
+        recorder.columns = names or tuple(f"column_{number}" for number in range(1, width + 1))
+    return Table(path, names, width, form, first.line, keyed, rows, recorder)
 
 
 def _named_form(path: str) -> str:
@@ -284,7 +285,8 @@ def _is_keyed(first: _Row, path: str) -> bool:
     if first.cells and all(isinstance(cell, dict) for cell in first.cells.values()):
         raise DataError(
             "the first object holds columns, as to_json() of pandas writes them; write rows: orient='records', lines=True",
-            *(path, first.line),
+            path,
+            first.line,
         )
     return True
 
@@ -308,14 +310,6 @@ def _named_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Itera
 def _texts(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
-
-
-def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
-    return _quoted(lines, path, ",")
-
-
-def _quoted_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
-    return _quoted(lines, path, "\t")
 
 
 def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: str) -> Iterator[_Row | DataError]:
@@ -379,8 +373,8 @@ def _array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[
 _READERS: dict[str, Callable[[Iterator[text_lines.Line | DataError], str], Iterator[_Row | DataError]]] = {
     TSV: _tsv,
     _NAMED_TSV: _named_tsv,
-    CSV: _csv,
-    QUOTED_TSV: _quoted_tsv,
+    CSV: functools.partial(_quoted, divider=","),
+    QUOTED_TSV: functools.partial(_quoted, divider="\t"),
     _ARRAY: _array,
     JSONL: _jsonl,
     LINES: _texts,

@@ -74,9 +74,9 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         begin = cast(io.BufferedReader, file).peek(encodings.LONGEST)
         if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
             raise EmptyFileError("the file is empty", source)
-        found = encodings.instead_of_text(begin)
-        if found:
-            raise DataError(found, source)
+        other_format = encodings.instead_of_text(begin)
+        if other_format:
+            raise DataError(other_format, source)
         if begin.startswith(_BOM):
             file.read(len(_BOM))
         yield file
@@ -93,7 +93,8 @@ def _read_errors(source: object) -> Iterator[None]:
 
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if isinstance(source, Elsewhere):
-        return _unpacked(source)
+        file = source.open()
+        return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
@@ -101,11 +102,6 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (the caller closes it)
-
-
-def _unpacked(source: Elsewhere) -> BinaryIO:
-    file = source.open()
-    return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
 
 
 def is_slice(source: Source) -> bool:
@@ -140,8 +136,8 @@ def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
     """Yields lines, including blank ones, and an error for one that is not UTF-8; `alone`: each line is a row."""
     if alone and isinstance(source, Elsewhere):
         source.first_row = 1
-    found = _lines(source, path_of(source), keeps_blank=True)
-    return itertools.islice(found, 1, None) if is_slice(source) else found
+    every_line = _lines(source, path_of(source), keeps_blank=True)
+    return itertools.islice(every_line, 1, None) if is_slice(source) else every_line
 
 
 def of_table(source: Source) -> Iterator[Line | DataError]:
@@ -159,7 +155,7 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
     Only a line feed ends a line: str.splitlines would also split at U+2028 and others that occur in sentences.
     """
     blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
-    found = False
+    has_text = False
     remedy = _Remedy(source)
     with _read_errors(path), _opened(source) as file:
         for number, line in _numbered(file, source, path):
@@ -167,23 +163,23 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
             if number == 1:
                 data = data.removeprefix(_BOM)
                 _refuse_other_formats(line, path)
-            found = found or bool(data.strip())
+            has_text = has_text or bool(data.strip())
             blank.append((number, data))
-            if keeps_blank or (found and data):
+            if keeps_blank or (has_text and data):
                 for held in blank:
                     yield _decoded(path, *held, remedy)
                 blank.clear()
         if isinstance(source, Elsewhere) and source.goes_on:
             for held in blank:
                 yield _decoded(path, *held, remedy)
-    if not found and not is_slice(source):
+    if not has_text and not is_slice(source):
         raise EmptyFileError("the file is empty", path)
 
 
 def _refuse_other_formats(begin: bytes, path: str) -> None:
-    found = encodings.instead_of_text(begin)
-    if found:
-        raise DataError(found, path, 1)
+    other_format = encodings.instead_of_text(begin)
+    if other_format:
+        raise DataError(other_format, path, 1)
 
 
 class _Remedy:
@@ -193,7 +189,7 @@ class _Remedy:
         self._source = source
         self._said = ""
 
-    def of(self, line: bytes) -> str:
+    def for_line(self, line: bytes) -> str:
         if not self._said:
             self._said = encodings.remedy(self._begin() + line)
         return self._said
@@ -209,5 +205,5 @@ def _decoded(path: str, number: int, data: bytes, remedy: _Remedy) -> Line | Dat
     try:
         return Line(number, data.decode())
     except UnicodeDecodeError as error:
-        place = f"byte {error.start + 1} of the line is {data[error.start]:#04x}"
-        return DataError(f"not UTF-8: {place}; {remedy.of(data)}", path, number)
+        position = f"byte {error.start + 1} of the line is {data[error.start]:#04x}"
+        return DataError(f"not UTF-8: {position}; {remedy.for_line(data)}", path, number)

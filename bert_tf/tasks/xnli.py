@@ -101,7 +101,7 @@ class XnliTask(Splits):
             label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), NLI_LABELS)
             return SentenceExample(f"{split}-{line - 1}", first, second, label)
 
-        return filter(None, tables.open_table(source, form=names.TSV).read(columns, example, report))
+        return filter(None, tables.open_table(source, form=names.TSV).read_rows(columns, example, report))
 
     def _parts(self, split: str) -> tuple[str, str | None]:
         """Returns purpose and language from "dev_en", or from "dev" and the task."""
@@ -116,13 +116,13 @@ def _unpacked(folder: Path, archive: str, path: Path) -> Path:
 
 
 def _languages(path: Path) -> list[str]:
-    column = tables.open_table(path, form=names.TSV).read(["language"], lambda _, row: str(row[0]), report=lambda _: None)
+    column = tables.open_table(path, form=names.TSV).read_rows(["language"], lambda _, row: str(row[0]), report=lambda _: None)
     return sorted(set(column))
 
 
 def _translated(folder: Path) -> list[str]:
     before, after = _TRAIN_NAME
-    found = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
-    if not found:
+    languages = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
+    if not languages:
         raise DataError(f"no {before}LANGUAGE{after} in this folder", folder)
-    return found
+    return languages

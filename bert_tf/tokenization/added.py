@@ -24,11 +24,11 @@ class AddedTokens:
     def __init__(self, added: Iterable[Added], rules: Rules) -> None:
         self._rules = rules._replace(split_punctuation=False)
         self._as_written, self._normalized = dict[str, Added](), dict[str, Added]()
-        for one in added:
-            if one.is_normalized:
-                self._normalized[spread(one.content, self._rules)] = one
+        for token in added:
+            if token.is_normalized:
+                self._normalized[spread(token.content, self._rules)] = token
             else:
-                self._as_written[one.content] = one
+                self._as_written[token.content] = token
         self._normalized.pop("", None)
         self._patterns = _pattern(self._as_written), _pattern(self._normalized)
 
@@ -38,15 +38,15 @@ class AddedTokens:
             if part.id is not None or normalized is None or normalized.search(spread(part.text, self._rules)) is None:
                 yield part
                 continue
-            found = spread_with_positions(part.text, self._rules)
-            positions = [part.positions[place] for place in found.positions]
-            yield from _cut(Part(found.text, positions, None), normalized, self._normalized)
+            spaced = spread_with_positions(part.text, self._rules)
+            positions = [part.positions[position] for position in spaced.positions]
+            yield from _cut(Part(spaced.text, positions, None), normalized, self._normalized)
 
 
 def _pattern(tokens: dict[str, Added]) -> re.Pattern[str] | None:
     longest_first = sorted(tokens.items(), key=lambda pair: -len(pair[0]))
     either = "|".join(
-        rf"(?<!\w){re.escape(text)}(?!\w)" if one.is_single_word else re.escape(text) for text, one in longest_first
+        rf"(?<!\w){re.escape(text)}(?!\w)" if token.is_single_word else re.escape(text) for text, token in longest_first
     )
     return re.compile(either) if either else None
 
@@ -54,10 +54,10 @@ def _pattern(tokens: dict[str, Added]) -> re.Pattern[str] | None:
 def _cut(part: Part, pattern: re.Pattern[str] | None, tokens: dict[str, Added]) -> Iterator[Part]:
     text, positions, _ = part
     start = 0
-    for found in pattern.finditer(text) if pattern else ():
-        if start < found.start():
-            yield Part(text[start : found.start()], positions[start : found.start()], None)
-        yield Part(found.group(), positions[found.start() : found.end()], tokens[found.group()].id)
-        start = found.end()
+    for match in pattern.finditer(text) if pattern else ():
+        if start < match.start():
+            yield Part(text[start : match.start()], positions[start : match.start()], None)
+        yield Part(match.group(), positions[match.start() : match.end()], tokens[match.group()].id)
+        start = match.end()
     if start < len(text):
         yield Part(text[start:], positions[start:], None)

@@ -67,9 +67,9 @@ def find(vocabulary: Vocabulary) -> Casing:
     if vocabulary.own_rules:
         return Casing(())
     folder = vocabulary.folder
-    said = [] if folder is None else [_of_files(folder), _of_name(folder.name)]
-    found = [sign for sign in (_of_pieces(vocabulary.tokens), *said) if sign is not None]
-    return Casing(tuple(sorted(found, key=lambda sign: not sign.clear)))
+    beside = [] if folder is None else [_of_files(folder), _of_name(folder.name)]
+    signs = [sign for sign in (_of_pieces(vocabulary.tokens), *beside) if sign is not None]
+    return Casing(tuple(sorted(signs, key=lambda sign: not sign.clear)))
 
 
 def _of_files(folder: Path) -> Sign | None:
@@ -96,7 +96,7 @@ def _normalizer(content: Any) -> object:
     if not isinstance(step, dict):
         return None
     if isinstance(step.get("normalizers"), list):
-        return any(_normalizer({"normalizer": one}) is True for one in step["normalizers"])
+        return any(_normalizer({"normalizer": normalizer}) is True for normalizer in step["normalizers"])
     return True if step.get("type") == "Lowercase" else step.get("lowercase")
 
 

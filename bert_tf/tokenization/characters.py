@@ -53,18 +53,18 @@ class Spread(NamedTuple):
 def spread(text: str, rules: Rules) -> str:
     """Returns the words of a text with blanks around them."""
     letters = _letters(rules)
-    found = text.translate(letters)
-    if _SEES_NEIGHBOURS in found and rules.lower_case:
-        found = text.translate(_CLEANED).lower().translate(letters)  # no capital sigma is left
-    return _by_rule(text, rules).text if _SEES_NEIGHBOURS in found else found
+    spaced = text.translate(letters)
+    if _SEES_NEIGHBOURS in spaced and rules.lower_case:
+        spaced = text.translate(_CLEANED).lower().translate(letters)  # no capital sigma is left
+    return _by_rule(text, rules).text if _SEES_NEIGHBOURS in spaced else spaced
 
 
 def spread_with_positions(text: str, rules: Rules) -> Spread:
     letters = _letters(rules)
-    found = _each(text, range(len(text)), letters)
-    if _SEES_NEIGHBOURS in found.text and rules.lower_case:
-        found = _each(*_lowered(text), letters)
-    return _by_rule(text, rules) if _SEES_NEIGHBOURS in found.text else found
+    spaced = _each(text, range(len(text)), letters)
+    if _SEES_NEIGHBOURS in spaced.text and rules.lower_case:
+        spaced = _each(*_lowered(text), letters)
+    return _by_rule(text, rules) if _SEES_NEIGHBOURS in spaced.text else spaced
 
 
 def words(text: str, rules: Rules) -> list[str]:
@@ -158,28 +158,31 @@ def _each(text: str, positions: Sequence[int], table: _Table) -> Spread:
 
 def _lowered(text: str) -> Spread:
     """The lengths are by character, the letter of a capital sigma is not."""
-    found = _each(text, range(len(text)), _CLEANED)
-    return Spread(found.text.lower(), _each(found.text, found.positions, _LOWERED).positions)
+    cleaned = _each(text, range(len(text)), _CLEANED)
+    return Spread(cleaned.text.lower(), _each(cleaned.text, cleaned.positions, _LOWERED).positions)
 
 
 def _by_rule(text: str, rules: Rules) -> Spread:
     """The rules one after the other, each on the whole text."""
-    found = _lowered(text) if rules.lower_case else _each(text, range(len(text)), _CLEANED)
+    normalized = _lowered(text) if rules.lower_case else _each(text, range(len(text)), _CLEANED)
     if rules.strip_accents:
-        found = _without_accents(found)
-    parts = [_spaced(c, rules) for c in found.text]
-    return Spread("".join(parts), [p for p, part in zip(found.positions, parts) for _ in part])
+        normalized = _without_accents(normalized)
+    parts = [_spaced(c, rules) for c in normalized.text]
+    return Spread("".join(parts), [p for p, part in zip(normalized.positions, parts) for _ in part])
 
 
-def _without_accents(found: Spread) -> Spread:
+def _without_accents(normalized: Spread) -> Spread:
     """Decomposes (NFD) and deletes non-spacing marks."""
-    if found.text.isascii():
-        return found
+    if normalized.text.isascii():
+        return normalized
     positions = [
-        p for c, p in zip(found.text, found.positions) for part in unicodedata.normalize("NFD", c) if not _is_accent(part)
+        p
+        for c, p in zip(normalized.text, normalized.positions)
+        for part in unicodedata.normalize("NFD", c)
+        if not _is_accent(part)
     ]
     # Sorting the marks that stay can move them, so this text is authoritative; positions hold up to that order.
-    return Spread("".join(c for c in decomposed(found.text) if not _is_accent(c)), positions)
+    return Spread("".join(c for c in decomposed(normalized.text) if not _is_accent(c)), positions)
 
 
 def _is_accent(c: str) -> bool:

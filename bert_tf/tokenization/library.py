@@ -49,19 +49,19 @@ class LibraryVocabulary(Vocabulary):
         self._text, self.text_rules = text, PUBLISHED
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
-        named = {number: token for token, number in self._ids.items()}
-        if max(named, default=0) > len(named) + _MOST_GAPS:
-            token = named[max(named)]
-            raise VocabularyError(f"{token!r:.80} has the id {max(named)}, but there are {len(named)} pieces", path)
-        self.tokens = tuple(named.get(number, f"[{number}]") for number in range(max(named, default=0) + 1))
+        by_id = {number: token for token, number in self._ids.items()}
+        if max(by_id, default=0) > len(by_id) + _MOST_GAPS:
+            token = by_id[max(by_id)]
+            raise VocabularyError(f"{token!r:.80} has the id {max(by_id)}, but there are {len(by_id)} pieces", path)
+        self.tokens = tuple(by_id.get(number, f"[{number}]") for number in range(max(by_id, default=0) + 1))
         with _readable(path):
             template = roles.template(self.library, path)
         self.cls_id, self.sep_id, self.separators = template
         if max(self.cls_id, self.sep_id) >= len(self.tokens):
             raise VocabularyError(f"puts a token {max(template)} around texts, but there are {len(self.tokens)} pieces", path)
-        own = getattr(self.library.model, "unk_token", None)  # of all but Unigram
+        unknown = getattr(self.library.model, "unk_token", None)  # of all but Unigram
         pad, unk, mask = (
-            roles.token_of(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND
+            roles.token_of(role, self._ids, named_tokens, own=unknown if role == roles.UNK else None) for role in _FOUND
         )
         if not pad:
             raise VocabularyError(
@@ -72,7 +72,7 @@ class LibraryVocabulary(Vocabulary):
         self._named = {
             role: token
             for role, token in zip(_FOUND, (pad, unk, mask))
-            if token != roles.token_of(role, self._ids, {}, own=own if role == roles.UNK else None)
+            if token != roles.token_of(role, self._ids, {}, own=unknown if role == roles.UNK else None)
         }
         self.folder: Path | None = None
         beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []
@@ -109,17 +109,17 @@ class LibraryTokenizer:
         return ids
 
     def of_words(self, words: Sequence[str]) -> list[list[int]]:
-        found = self._encoded(self._of_words, list(map(_valid, words)), is_pretokenized=True)
+        encoding = self._encoded(self._of_words, list(map(_valid, words)), is_pretokenized=True)
         ids: list[list[int]] = [[] for _ in words]
-        for number, word in zip(found.ids, found.word_ids):
+        for number, word in zip(encoding.ids, encoding.word_ids):
             ids[word].append(number)
         return ids
 
     def pieces(self, text: str) -> Pieces:
         """A blank before a piece is not in its range, whether or not it is in the piece."""
-        found = self._encoded(self._library, _valid(text))
-        ranges = np.array([_trimmed(text, *offsets) for offsets in found.offsets], np.int32).reshape(-1, 2)
-        return Pieces(np.array(found.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
+        encoding = self._encoded(self._library, _valid(text))
+        ranges = np.array([_trimmed(text, *offsets) for offsets in encoding.offsets], np.int32).reshape(-1, 2)
+        return Pieces(np.array(encoding.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
 
     def begins(self, text: str, pieces: Pieces) -> list[bool]:
         return [_divided(text, end, start) for end, start in zip([0, *pieces.ends[:-1].tolist()], pieces.starts.tolist())]
@@ -134,16 +134,16 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read(path: str | os.PathLike[str]) -> Vocabulary:
+def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
     """Reads a vocab.txt, a tokenizer.json or a SentencePiece model, by the name's ending."""
     source = Path(path)
     if source.suffix not in _READERS:
         return Vocabulary.from_file(source)
-    named = roles.named_in(source.parent)
-    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=named)
+    token_by_role = roles.named_in(source.parent)
+    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=token_by_role)
     text = _with_added(vocabulary, source)
     if text is not None:
-        vocabulary = LibraryVocabulary(text, path=source, named_tokens=named)
+        vocabulary = LibraryVocabulary(text, path=source, named_tokens=token_by_role)
     vocabulary.folder = source.absolute().parent
     return vocabulary
 
@@ -156,18 +156,20 @@ def file_in(folder: Path, usual: str) -> Path | None:
 
 def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
     """Returns the file with the tokens that only other files add; None if there are none, as usual."""
-    entries = [one for one in text_rules.added_beside(path.parent) if one["content"] not in vocabulary]
-    for number, one in enumerate(entries, start=len(vocabulary)):
-        if one["id"] != number:
-            said = f"the added token {one['content']!r:.80} has the id {one['id']}, but the tokenizer ends at {number - 1}"
-            raise VocabularyError(f"{said}; take the files from one folder", path)
+    entries = [entry for entry in text_rules.added_beside(path.parent) if entry["content"] not in vocabulary]
+    for number, entry in enumerate(entries, start=len(vocabulary)):
+        if entry["id"] != number:
+            mismatch = (
+                f"the added token {entry['content']!r:.80} has the id {entry['id']}, but the tokenizer ends at {number - 1}"
+            )
+            raise VocabularyError(f"{mismatch}; take the files from one folder", path)
     if not entries:
         return None
     from tokenizers import AddedToken
 
-    made = _library(vocabulary.to_text(), path)
-    made.add_tokens([AddedToken(**{name: value for name, value in one.items() if name != "id"}) for one in entries])
-    text: str = made.to_str()
+    tokenizer = _library(vocabulary.to_text(), path)
+    tokenizer.add_tokens([AddedToken(**{name: value for name, value in entry.items() if name != "id"}) for entry in entries])
+    text: str = tokenizer.to_str()
     return text
 
 
@@ -208,10 +210,10 @@ def _library(text: str, path: object = "tokenizer.json") -> Any:
     from tokenizers import Tokenizer
 
     with _readable(path):
-        made = Tokenizer.from_str(text)
-    made.no_padding()
-    made.no_truncation()
-    return made
+        tokenizer = Tokenizer.from_str(text)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 @contextlib.contextmanager

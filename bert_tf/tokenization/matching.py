@@ -32,7 +32,7 @@ class Matcher:
         size = len(word)
         if size > MAX_WORD_CHARACTERS:
             return self._unknown
-        found = []
+        numbers = []
         start, pieces = 0, self._begin
         while start < size:
             longest = pieces.longest.get(word[start : start + 2], 1)
@@ -42,6 +42,6 @@ class Matcher:
                     break
             else:
                 return self._unknown
-            found.append(number)
+            numbers.append(number)
             start, pieces = end, self._go_on
-        return tuple(found)
+        return tuple(numbers)

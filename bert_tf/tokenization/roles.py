@@ -36,7 +36,7 @@ class Template(NamedTuple):
 
 def named_in(folder: Path) -> dict[str, str]:
     """Returns the tokens that a folder's files name, by role; VocabularyError for a name that is no text."""
-    named: dict[str, str] = {}
+    token_by_role: dict[str, str] = {}
     for path in (folder / text_rules.CONFIG, folder / SPECIAL_MAP):
         values = text_rules.content(path)
         for role in (PAD, UNK, CLS, SEP, MASK):
@@ -45,8 +45,8 @@ def named_in(folder: Path) -> dict[str, str]:
             if token is not None and not isinstance(token, str):
                 raise VocabularyError(f"{role} is {token!r:.80}, expected a token", path)
             if token:
-                named.setdefault(role, token)
-    return named
+                token_by_role.setdefault(role, token)
+    return token_by_role
 
 
 def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:
@@ -64,9 +64,9 @@ def template(library: Any, path: object) -> Template:
         between = [sep] * separators
         if counts == (2, 2 + separators) and (single, pair) == ([cls, "A", sep], [cls, "A", *between, "B", sep]):
             return Template(int(cls), int(sep), separators)
-    said = "%d special tokens around a text and %d around a pair" % counts
+    counted = "%d special tokens around a text and %d around a pair" % counts
     known = "CLS A SEP, and CLS A SEP B SEP or CLS A SEP SEP B SEP"
-    raise VocabularyError(f"puts {said}; only {known} are known, as encoders have them", path)
+    raise VocabularyError(f"puts {counted}; only {known} are known, as encoders have them", path)
 
 
 def _shape(row: Any) -> list[Any]:

@@ -45,7 +45,7 @@ class _DamagedError(ValueError):
     pass
 
 
-def read(path: Path) -> SentencePieceModel:
+def read_model(path: Path) -> SentencePieceModel:
     """Raises VocabularyError for a file that cannot be read, is damaged, or is no Unigram model."""
     try:
         return _model(files.read_bytes(path))
@@ -90,36 +90,36 @@ def _piece(data: bytes) -> Piece:
 
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """Yields the number and the value of each field: integers, and anything else as bytes."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
+    offset = 0
+    while offset < len(data):
+        key, offset = _varint(data, offset)
         kind = key & 7
         if kind == _VARINT:
-            value, at = _varint(data, at)
+            value, offset = _varint(data, offset)
             yield key >> 3, value
             continue
         size = _WIDTHS.get(kind, 0)
         if kind == _BYTES:
-            size, at = _varint(data, at)
+            size, offset = _varint(data, offset)
         elif not size:
-            raise _DamagedError(f"byte {at}: a field of type {kind}")
-        if size > len(data) - at:
-            raise _DamagedError(f"byte {at}: a field of {size} bytes, but {len(data) - at} are left")
-        yield key >> 3, data[at : at + size]
-        at += size
+            raise _DamagedError(f"byte {offset}: a field of type {kind}")
+        if size > len(data) - offset:
+            raise _DamagedError(f"byte {offset}: a field of {size} bytes, but {len(data) - offset} are left")
+        yield key >> 3, data[offset : offset + size]
+        offset += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     """Returns the number of 7 bits a byte, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
-        if at >= len(data):
+        if offset >= len(data):
             raise _DamagedError("it ends within a number")
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
-    raise _DamagedError(f"byte {at}: a number of more than 64 bits")
+        value |= (data[offset] & 0x7F) << shift
+        offset += 1
+        if data[offset - 1] < 0x80:
+            return value, offset
+    raise _DamagedError(f"byte {offset}: a number of more than 64 bits")
 
 
 def _bytes(value: Value) -> bytes:

@@ -51,7 +51,7 @@ class TextRules(NamedTuple):
 
     def values(self) -> dict[str, Any]:
         """Returns the entries of a tokenizer_config.json."""
-        added = {str(one.id): one.entry() for one in self.added}
+        added = {str(token.id): token.entry() for token in self.added}
         values = {switch.key: getattr(self, switch.field) for switch in _SWITCHES}
         return {**values, **({_DECODER: added} if added else {})}
 
@@ -72,7 +72,7 @@ _SWITCHES = (
 )
 
 
-def read(folder: Path) -> TextRules:
+def read_rules(folder: Path) -> TextRules:
     """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
     config, pipeline, added = (content(folder / name) for name in FILES)
     normalizer = pipeline.get("normalizer")
@@ -98,11 +98,11 @@ def read(folder: Path) -> TextRules:
         ),
     )
     tokens: dict[str, Added] = {}
-    for one in listed:
-        first = tokens.setdefault(one.content, one)
-        if first.id != one.id:
-            raise VocabularyError(f"the added token {one.content!r:.80} has the ids {first.id} and {one.id}", folder)
-    return TextRules(**switches, added=tuple(sorted(tokens.values(), key=lambda one: one.id)))
+    for token in listed:
+        first = tokens.setdefault(token.content, token)
+        if first.id != token.id:
+            raise VocabularyError(f"the added token {token.content!r:.80} has the ids {first.id} and {token.id}", folder)
+    return TextRules(**switches, added=tuple(sorted(tokens.values(), key=lambda token: token.id)))
 
 
 def added_beside(folder: Path) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def added_beside(folder: Path) -> list[dict[str, Any]]:
         tokens[entry["content"]] = {"content": entry["content"], "id": number, **switches}
     for token, number in content(folder / ADDED).items():
         tokens.setdefault(token, {"content": token, "id": _id({"content": token, "id": number}, folder / ADDED)})
-    return sorted(tokens.values(), key=lambda one: int(one["id"]))
+    return sorted(tokens.values(), key=lambda entry: int(entry["id"]))
 
 
 def content(path: Path) -> Mapping[str, Any]:
@@ -137,7 +137,7 @@ def content(path: Path) -> Mapping[str, Any]:
 
 
 def _checked(value: Any, key: str, switch: _Switch, path: Path) -> Any:
-    if not any(value is one for one in switch.values):
+    if not any(value is allowed for allowed in switch.values):
         expected = "true, false or null" if None in switch.values else "true or false"
         raise VocabularyError(f"{key} is {value!r:.80}, expected {expected}", path)
     return value

@@ -38,7 +38,7 @@ class _Family(NamedTuple):
 
 def content(path: Path) -> str:
     """Returns the text of a tokenizer.json; VocabularyError for a damaged file or one of an unknown family."""
-    model, config = sentencepiece.read(path), text_rules.content(path.parent / text_rules.CONFIG)
+    model, config = sentencepiece.read_model(path), text_rules.content(path.parent / text_rules.CONFIG)
     family = _family(path, config)
     switches = {name: _switch(name, config.get(name, default), path) for name, default in family.defaults.items()}
     special = {**family.special, **roles.named_in(path.parent)}
@@ -46,14 +46,14 @@ def content(path: Path) -> str:
     known = {text: number for number, (text, _) in enumerate(pieces)}
     if len(known) < len(pieces):
         raise VocabularyError("not a SentencePiece model: a piece is there twice", path)
-    beside = {one["content"]: one for one in text_rules.added_beside(path.parent)}
+    beside = {entry["content"]: entry for entry in text_rules.added_beside(path.parent)}
     tokens = _special_tokens(model, special, family)
     for token in dict.fromkeys((*beside, *tokens)):
         number = known.setdefault(token, len(known))
         entry = beside.get(token, {"id": number})
         if entry["id"] != number:
-            said = f"the added token {token!r:.80} has the id {entry['id']} there, but would get {number}"
-            raise VocabularyError(f"{said}; take the files from one folder", path)
+            mismatch = f"the added token {token!r:.80} has the id {entry['id']} there, but would get {number}"
+            raise VocabularyError(f"{mismatch}; take the files from one folder", path)
         tokens[token] = {**tokens.get(token, _entry(token, special=False, normalized=True)), **entry}
     charsmap = [{"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.charsmap).decode()}]
     before = [{"type": "Punctuation", "behavior": "Isolated"}] if switches.get("split_by_punct") else []
@@ -62,7 +62,7 @@ def content(path: Path) -> str:
             "version": "1.0",
             "truncation": None,
             "padding": None,
-            "added_tokens": sorted(tokens.values(), key=lambda one: int(one["id"])),
+            "added_tokens": sorted(tokens.values(), key=lambda entry: int(entry["id"])),
             "normalizer": {"type": "Sequence", "normalizers": family.steps(switches, charsmap if model.charsmap else [])},
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*before, _METASPACE]},
             "post_processor": _template(special, known, family.separators),
@@ -152,7 +152,7 @@ def _family(path: Path, config: Mapping[str, Any]) -> _Family:
     else:
         name = _BY_MODEL_TYPE.get(str(of_model.get("model_type")), _BY_NAME.get(path.name, path.name))
     if name not in _FAMILIES:
-        known = ", ".join(f"{one}Tokenizer" for one in _FAMILIES)
+        known = ", ".join(f"{family}Tokenizer" for family in _FAMILIES)
         raise VocabularyError(f"{name!r:.80} is no known kind of tokenizer ({known}); save its tokenizer.json", path)
     return _FAMILIES[name]
 

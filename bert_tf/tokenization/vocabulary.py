@@ -55,8 +55,8 @@ class Vocabulary:
             raise VocabularyError("only special and unused pieces, so every word would be [UNK]; take another vocabulary", path)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self._mask_id = self.ids(SPECIAL_TOKENS)
         self.folder: Path | None = None
-        own = [rules.to_text()] if rules != PUBLISHED else []
-        self.fingerprint = hashlib.sha256("\n".join([*self.tokens, *own]).encode()).hexdigest()
+        rule_lines = [rules.to_text()] if rules != PUBLISHED else []
+        self.fingerprint = hashlib.sha256("\n".join([*self.tokens, *rule_lines]).encode()).hexdigest()
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -67,9 +67,9 @@ class Vocabulary:
             data = files.read_bytes(path)
         except OSError as error:
             raise VocabularyError(f"cannot read the vocabulary: {files.reason(error)}", path) from error
-        found = encodings.instead_of_text(data)
-        if found:
-            raise VocabularyError(found, path)
+        other_format = encodings.instead_of_text(data)
+        if other_format:
+            raise VocabularyError(other_format, path)
         # Only "\n" ends a line: str.splitlines would cut at U+2028 too.
         lines = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n")
         tokens = []
@@ -79,9 +79,9 @@ class Vocabulary:
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
         folder = Path(path).absolute().parent
-        rules = text_rules.read(folder)
+        rules = text_rules.read_rules(folder)
         _append(tokens, rules.added, path)
-        added = [one for one in rules.added if one.content not in SPECIAL_TOKENS]  # in a text, these are cut as published
+        added = [token for token in rules.added if token.content not in SPECIAL_TOKENS]  # in a text, these are cut as published
         vocabulary = cls(tokens, rules=rules._replace(added=tuple(added)), path=path)
         vocabulary.folder = folder
         return vocabulary
@@ -116,7 +116,7 @@ class Vocabulary:
     @property
     def pieces(self) -> tuple[str, ...]:
         """The tokens that words are cut into: without added ones, which come last."""
-        added, count = {one.id for one in self.text_rules.added}, len(self.tokens)
+        added, count = {token.id for token in self.text_rules.added}, len(self.tokens)
         while count - 1 in added:
             count -= 1
         return self.tokens[:count]
@@ -136,12 +136,12 @@ class Vocabulary:
 
 def _append(tokens: list[str], added: Iterable[Added], path: object) -> None:
     """Adds tokens whose ids follow those of the pieces; raises VocabularyError for other ids that are not theirs."""
-    for one in added:
-        if one.id == len(tokens):
-            tokens.append(one.content)
-        elif one.id > len(tokens):
-            said = f"the added token {one.content!r:.80} has the id {one.id}"
-            raise VocabularyError(f"{said}, but the pieces end at {len(tokens) - 1}; restore the vocabulary", path)
-        elif tokens[one.id] != one.content:
-            said = f"the added token {one.content!r:.80} has the id {one.id}"
-            raise VocabularyError(f"{said}, which is {tokens[one.id]!r:.80} here; take the files from one folder", path)
+    for token in added:
+        if token.id == len(tokens):
+            tokens.append(token.content)
+        elif token.id > len(tokens):
+            mismatch = f"the added token {token.content!r:.80} has the id {token.id}"
+            raise VocabularyError(f"{mismatch}, but the pieces end at {len(tokens) - 1}; restore the vocabulary", path)
+        elif tokens[token.id] != token.content:
+            mismatch = f"the added token {token.content!r:.80} has the id {token.id}"
+            raise VocabularyError(f"{mismatch}, which is {tokens[token.id]!r:.80} here; take the files from one folder", path)

@@ -57,8 +57,8 @@ class _Remembered(dict[str, T]):
         if len(self) >= _REMEMBERED_TEXTS or self._characters > _REMEMBERED_CHARACTERS:
             self.clear()
             self._characters = len(text)
-        found = self[text] = self._cut(text)
-        return found
+        pieces = self[text] = self._cut(text)
+        return pieces
 
 
 class WordPieceTokenizer:
@@ -125,8 +125,8 @@ class WordPieceTokenizer:
         places = np.asarray(part.positions, np.int32)
         if part.id is not None:
             return Pieces(np.array([part.id], np.int32), places[:1], places[-1:] + 1)
-        found = self._plain_pieces(part.text)
-        return Pieces(found.ids, places[found.starts], places[found.ends - 1] + 1)
+        pieces = self._plain_pieces(part.text)
+        return Pieces(pieces.ids, places[pieces.starts], places[pieces.ends - 1] + 1)
 
     def _plain_ids(self, text: str) -> list[int]:
         return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
@@ -143,20 +143,20 @@ class WordPieceTokenizer:
         return Pieces(flat_ids, (flat_starts + shift).astype(np.int32), (flat_ends + shift).astype(np.int32))
 
     def _ids_between_blanks(self, text: str) -> Sequence[int]:
-        found = words(text, self.rules)
-        if len(found) == 1:
-            return self._matcher.ids(found[0])
-        return tuple(itertools.chain.from_iterable(map(self._ids_of_word.__getitem__, found)))
+        chunks = words(text, self.rules)
+        if len(chunks) == 1:
+            return self._matcher.ids(chunks[0])
+        return tuple(itertools.chain.from_iterable(map(self._ids_of_word.__getitem__, chunks)))
 
     def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Returns ids, starts and ends."""
         spaced, positions = spread_with_positions(text, self.rules)
         tokens, (ids, starts, ends) = self.vocabulary.tokens, (list[int](), list[int](), list[int]())
         for word in _WORD.finditer(spaced):
-            found, (start, end) = self._ids_of_word[word.group()], word.span()
-            ids += found
+            word_ids, (start, end) = self._ids_of_word[word.group()], word.span()
+            ids += word_ids
             starts.append(positions[start])
-            for number in found[:-1]:
+            for number in word_ids[:-1]:
                 start += len(tokens[number]) - len(SUFFIX) * (start > word.start())
                 ends.append(positions[start - 1] + 1)
                 starts.append(positions[start])

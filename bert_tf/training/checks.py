@@ -11,7 +11,7 @@ from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.estimator.evaluations import read_evaluations as read_evaluations
 from bert_tf.estimator.run import last_step
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
@@ -34,7 +34,9 @@ def check(run: Run) -> Run:
     problems = run.weights.problems(trains=TRAIN in run.splits)
     for part in run.parts.values():
         problems += part.check(run)
-    _refuse_several_losses(run)
+    changing = [name for name, part in run.parts.items() if part.head() is not None]
+    if len(changing) > 1:
+        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
     if TRAIN in run.splits:
         find_metric(run.spec.train, run.task)
         find_loss_options(run.spec.train, run.task)
@@ -52,12 +54,6 @@ def check(run: Run) -> Run:
     return dataclasses.replace(run, restore=restore)
 
 
-def _refuse_several_losses(run: Run) -> None:
-    changing = [name for name, part in run.parts.items() if part.head() is not None]
-    if len(changing) > 1:
-        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
-
-
 def _warn_of_leaks(run: Run) -> None:
     """Warns of rows to evaluate that are trained on."""
     held_out = [split for split in run.splits.get(DEV, ()) if not isinstance(run.examples[split], OnDisk)]
@@ -66,16 +62,16 @@ def _warn_of_leaks(run: Run) -> None:
     texts = {hash(example.texts) for example in run.examples[run.train_split]} if held_out else set()
     for split in held_out:
         rows = run.examples[split]
-        known = [example.guid for example in rows if hash(example.texts) in texts]
-        if known:
-            named = ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED)
+        leaked = [example.guid for example in rows if hash(example.texts) in texts]
+        if leaked:
+            listing = ", ".join(leaked[:_NAMED]) + ", ..." * (len(leaked) > _NAMED)
             log.warning(
-                "%s: %d of %d rows are in train too, so their scores say little: %s", *(split, len(known), len(rows), named)
+                "%s: %d of %d rows are in train too, so their scores say little: %s", *(split, len(leaked), len(rows), listing)
             )
 
 
 def _restored(run: Run, problems: list[str]) -> RestorePlan:
-    variables = heads.of(run.task.family.head).variables(run.config)
+    variables = heads.make_head(run.task.family.head).variables(run.config)
     if run.source.from_scratch:
         return from_scratch(run.config, tuple(variables))
     try:
@@ -118,13 +114,13 @@ def _of_training(run: Run) -> Iterator[str]:
             phase.batch_size,
             replicas=run.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
-            fewest=heads.of(run.task.family.head).fewest_examples,
+            fewest=heads.make_head(run.task.family.head).fewest_examples,
             flag=f"{phase.prefix}train_batch_size",
         )
     for phase in run.phases[1:]:
         yield from preflight.check_length(f"{phase.prefix}max_seq_length", phase.max_seq_length, run.config)
-    own = run_layout.own_folders(run.output_dir)
-    if any(path.resolve().parent in own for path in run.source.files):
+    own_folders = run_layout.own_folders(run.output_dir)
+    if any(path.resolve().parent in own_folders for path in run.source.files):
         yield f"{run.output_dir}: training starts from files in this folder; name another --output_dir"
 
 
@@ -141,5 +137,5 @@ def _of_average(run: Run) -> Iterator[str]:
     train, folder = run.spec.train, run.weights.folder
     was = run_folder.trained(folder).get("ema")
     if train.ema is not None and train.ema != was:
-        said = "without --ema" if was is None else f"with --ema={was:g}"
-        yield f"--ema={train.ema:g}: {folder} was trained {said}; leave the flag out"
+        earlier = "without --ema" if was is None else f"with --ema={was:g}"
+        yield f"--ema={train.ema:g}: {folder} was trained {earlier}; leave the flag out"

@@ -58,14 +58,16 @@ class FineTuned:
     @property
     def collapsed(self) -> str | None:
         """Why nothing was learned; None if it was."""
-        found = [f"{split}: {one.collapsed}" for split, one in sorted(self.evaluations.items()) if one.collapsed]
-        return "; ".join(found) or None
+        reasons = [
+            f"{split}: {evaluation.collapsed}" for split, evaluation in sorted(self.evaluations.items()) if evaluation.collapsed
+        ]
+        return "; ".join(reasons) or None
 
 
 def _deferring(spec: RunSpec, machine: Machine) -> RunSpec:
     on_gpu = machine.sees_gpu and not placement.hosts_words(spec.devices.rules)
-    found = speed.deferring(spec.speed, deterministic=spec.devices.deterministic, on_gpu=on_gpu)
-    return dataclasses.replace(spec, speed=found)
+    speed_settings = speed.deferring(spec.speed, deterministic=spec.devices.deterministic, on_gpu=on_gpu)
+    return dataclasses.replace(spec, speed=speed_settings)
 
 
 def _fitted(run: Run) -> Run:
@@ -123,10 +125,10 @@ def _keep_account(run: Run) -> bool:
 def _report(run: Run) -> None:
     """Makes the page and reports wall time: on the page, in the log, and in timing.json after training."""
     if run.machine.is_chief:
-        kept = _keep_account(run)
+        recorded = _keep_account(run)
         with WALL.span(PAGE):
             results.write_page(run.output_dir)
-        if kept:
+        if recorded:
             _keep_account(run)
     log.info("%s", WALL.account().text)
 
@@ -148,6 +150,6 @@ def fine_tune(spec: RunSpec, *, environment: Mapping[str, str], task: Task | Non
             run = dataclasses.replace(run, machine=speed.with_kernels(run.spec.speed, machine, environment))
         if spec.actions.do_train:
             run = _fitted(run)
-        done = _carried_out(run)
-        _report(done.run)
-    return done
+        trained = _carried_out(run)
+        _report(trained.run)
+    return trained

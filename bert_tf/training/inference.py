@@ -91,24 +91,24 @@ class Inference:
 
     def _of_averages(self, wrong: _Mistakes) -> dict[str, dict[str, Evaluation]]:
         """Evaluates the run's averages, then reloads the weights that were loaded before."""
-        own, found = self._checkpoint, {}
+        previous, by_kind = self._checkpoint, {}
         for kind, average in self._averages().items():
             log.info("with the weights of %s", average)
             self.forward().load(average)
             self._checkpoint = average
-            found[kind] = self._evaluations(wrong, of=kind)
-        if found:
-            self.forward().load(own)
-            self._checkpoint = own
-        return found
+            by_kind[kind] = self._evaluations(wrong, of=kind)
+        if by_kind:
+            self.forward().load(previous)
+            self._checkpoint = previous
+        return by_kind
 
     def _averages(self) -> dict[str, str]:
         """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""
         run = self.run
         if run.results_dir != run.output_dir or self._checkpoint != kept.best_or_newest(run.output_dir):
             return {}
-        found = {kind: kept.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
-        return {kind: average for kind, average in found.items() if average is not None}
+        prefixes = {kind: kept.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
+        return {kind: average for kind, average in prefixes.items() if average is not None}
 
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:
@@ -169,6 +169,6 @@ def _time_to_target(run: Run) -> dict[str, Any]:
     """Logs and returns the entry on --target_metric of eval_results.json; empty if it is not set."""
     if run.target is None:
         return {}
-    found = evaluations.time_to_target(run.run_dir, run.target, up_to=last_step(run.run_dir))
-    log.info("%s", wording.time_to_target(found))
-    return {"time_to_target": found}
+    entry = evaluations.time_to_target(run.run_dir, run.target, up_to=last_step(run.run_dir))
+    log.info("%s", wording.time_to_target(entry))
+    return {"time_to_target": entry}

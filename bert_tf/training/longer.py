@@ -22,9 +22,9 @@ def extended(run: Run, record: Mapping[str, Any]) -> Mapping[str, Any]:
     if earlier is None:
         return record
     past = earlier[DETERMINING].get(run_folder.EXTENDED, [])
-    now = documents.json_value(documents.to_json(record[DETERMINING]))
-    kept = {name: value for name, value in earlier[DETERMINING].items() if name != run_folder.EXTENDED}
-    changed = {name for name in {*kept, *now} if kept.get(name) != now.get(name)}
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
+    recorded = {name: value for name, value in earlier[DETERMINING].items() if name != run_folder.EXTENDED}
+    changed = {name for name in {*recorded, *requested} if recorded.get(name) != requested.get(name)}
     if changed and run.spec.output.overwrite_output_dir:
         return record
     if changed and changed <= run_folder.DURATION:

@@ -51,9 +51,9 @@ def fitted(run: Run, memory: int | None) -> Run:
 
     Raises PreflightError if the forecast exceeds the memory by more than its error, and --check_memory is on.
     """
-    wanted = run.spec.train.fit_memory, run.spec.train.check_memory
-    place = run.spec.devices.rules
-    if not run.machine.sees_gpu or memory is None or not _can_tell(run, place) or not any(wanted):
+    switches = run.spec.train.fit_memory, run.spec.train.check_memory
+    rules = run.spec.devices.rules
+    if not run.machine.sees_gpu or memory is None or not _can_tell(run, rules) or not any(switches):
         if run.spec.train.fit_memory:
             log.warning("--train_batch_size=auto: the GPU memory is unknown; the batch size stays as given")
         return run
@@ -64,7 +64,7 @@ def fitted(run: Run, memory: int | None) -> Run:
         of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
         part = dataclasses.replace(run, spec=run.spec.replaced(of_phase))
         lengths = _lengths(part, phase.split)
-        options = _options(part, lengths, hosted=bool(place))
+        options = _options(part, lengths, hosted=bool(rules))
         if run.spec.train.fit_memory:
             part, options = _in_parts(part, options, lengths, memory)
         _check(part, options, lengths, memory, flag=f"--{phase.prefix}train_batch_size")
@@ -74,9 +74,9 @@ def fitted(run: Run, memory: int | None) -> Run:
     return run
 
 
-def _can_tell(run: Run, place: tuple[Rule, ...]) -> bool:
+def _can_tell(run: Run, rules: tuple[Rule, ...]) -> bool:
     """Whether the forecast applies: it must know where weights lie, and XLA keeps tensors of its own."""
-    hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
+    hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in rules)
     return hosted and run.machine.plan.strategy != "central_storage" and not run.spec.speed.xla
 
 
@@ -86,7 +86,7 @@ def _lengths(run: Run, split: str | None = None) -> Lengths:
     if isinstance(examples, OnDisk):
         return _of_rows(run, examples)
     some = _features(run, examples[:: max(1, len(examples) // _SAMPLE)])
-    longest = _features(run, heapq.nlargest(_LONGEST, examples, key=_characters))
+    longest = _features(run, heapq.nlargest(_LONGEST, examples, key=lambda example: sum(map(len, example.texts))))
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
     tokens = speed.batching(options, run.spec.data.max_seq_length).tokens(int(most))
     together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
@@ -109,33 +109,29 @@ def _features(run: Run, examples: Sequence[Example]) -> Features:
     return run.task.family.features(examples, run.weights.tokenizer, Limits(data.max_seq_length))
 
 
-def _characters(example: Example) -> int:
-    return sum(map(len, example.texts))
-
-
 def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
-    train, chosen = run.spec.train, run.spec.speed
+    train, computing = run.spec.train, run.spec.speed
     options = ComputeOptions(
         micro_batches=train.gradient_accumulation_steps,
         recompute=train.recompute,
-        precision=chosen.precision,
+        precision=computing.precision,
         frozen=train.frozen,
         host_embeddings=hosted,
-        pack_tokens=chosen.pack_tokens,
+        pack_tokens=computing.pack_tokens,
         padding=lengths.padding,
         spread=lengths.spread,
         places=lengths.places,
-        last_layer_cls_only=chosen.last_layer_cls_only,
-        custom_gradients=chosen.custom_gradients,
-        fused_adam=chosen.fused_adam,
-        defer_embeddings=chosen.defer_embeddings,
+        last_layer_cls_only=computing.last_layer_cls_only,
+        custom_gradients=computing.custom_gradients,
+        fused_adam=computing.fused_adam,
+        defer_embeddings=computing.defer_embeddings,
         lamb=train.optimizer == LAMB,
         averages=train.ema is not None,
         replicas=run.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
         growth=run.machine.session_config.gpu_options.allow_growth,
     )
-    return with_adapted(with_head(options, heads.of(run.task.family.head), run.config), run.spec.asked, run.config)
+    return with_adapted(with_head(options, heads.make_head(run.task.family.head), run.config), run.spec.asked, run.config)
 
 
 def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:
@@ -156,40 +152,40 @@ def _in_parts(run: Run, options: ComputeOptions, lengths: Lengths, memory: int) 
     """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
     batch_size = run.spec.train.train_batch_size
     rows = batch_size * lengths.together
-    found = fitting.in_fewest_parts(Step(run.config, lengths.tokens, rows, options), memory)
-    if found is None or found.options == options:
+    smallest = fitting.in_fewest_parts(Step(run.config, lengths.tokens, rows, options), memory)
+    if smallest is None or smallest.options == options:
         return run, options
-    count = found.options.micro_batches
+    count = smallest.options.micro_batches
     log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
     spec = run.spec.replaced({"gradient_accumulation_steps": count})
-    return dataclasses.replace(run, spec=spec), found.options
+    return dataclasses.replace(run, spec=spec), smallest.options
 
 
 def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
     batch_size = run.spec.train.train_batch_size
     rows = batch_size * lengths.together
     step = Step(run.config, lengths.tokens, rows, options)
-    found = forecast(*step)
-    said = (
-        f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
-        f" fragmentation; {memory // MEBIBYTE} MiB are available for tensors"
+    estimate = forecast(*step)
+    message = (
+        f"training needs about {estimate.needed // MEBIBYTE} MiB on each GPU, {estimate.gaps // MEBIBYTE} MiB of it for"
+        f" rounding and fragmentation; {memory // MEBIBYTE} MiB are available for tensors"
     )
-    if found.needed <= memory:
-        log.info("%s (%s)", said, found.moment)
+    if estimate.needed <= memory:
+        log.info("%s (%s)", message, estimate.moment)
         return
-    taken = gpu_failures.others()
-    said += f" ({taken})" if taken else ""
-    plans = [one.remedies for one in extension.found().values() if one.remedies]
+    users = gpu_failures.others()
+    message += f" ({users})" if users else ""
+    plans = [entry.remedies for entry in extension.found().values() if entry.remedies]
     helps: list[str] = []
     if lengths.together == 1:  # else batch sizes would count rows
         helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]
     largest = fitting.largest_batch(step, memory) // lengths.together
-    named = any("--train_batch_size" in text for text in helps)
-    helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    has_flag = any("--train_batch_size" in text for text in helps)
+    helps += [f"--train_batch_size={largest}"] if largest and not has_flag else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]
     remedy = f"try {' or '.join(helps) or 'a smaller model'}"
     remedy += extension.advice("memory plan", "; python -m bert_tf memory plan shows what uses it")
-    if found.peak <= memory * (1.0 + _ERROR) or not run.spec.train.check_memory:
-        log.warning("%s, it may run out of memory: %s", said, remedy)
+    if estimate.peak <= memory * (1.0 + _ERROR) or not run.spec.train.check_memory:
+        log.warning("%s, it may run out of memory: %s", message, remedy)
         return
-    raise PreflightError([f"{flag}={batch_size}: {said}: {remedy}, --nocheck_memory trains anyway"])
+    raise PreflightError([f"{flag}={batch_size}: {message}: {remedy}, --nocheck_memory trains anyway"])

@@ -41,8 +41,8 @@ class PartOfSplit(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._examples)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._examples[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._examples[index]
 
 
 @dataclasses.dataclass(frozen=True)

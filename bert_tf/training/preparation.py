@@ -88,7 +88,7 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
         splits,
         examples,
         machine,
-        decision=Decision.of(weights.record) if trained and spec.deciding is None else PUBLISHED,
+        decision=Decision.from_record(weights.record) if trained and spec.deciding is None else PUBLISHED,
         layers=layers,
         parts=parts,
     )
@@ -100,39 +100,39 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], spec: RunSpec) -> dict[str, Any]:
     """Reads splits; --max_train_examples and extensions change those to train on."""
     try:
-        found = {split: task.examples(data.folder, split) for split in splits}
+        examples = {split: task.examples(data.folder, split) for split in splits}
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
     parts, most = spec.parts().values(), spec.data.max_train_examples
     for split in task.splits(data.folder, TRAIN) if spec.actions.do_train else ():
-        if split in found:
+        if split in examples:
             for part in parts:
-                found[split] = part.read(found[split], task.family)
-            found[split] = found[split][:most] if most else found[split]
-    return found
+                examples[split] = part.read(examples[split], task.family)
+            examples[split] = examples[split][:most] if most else examples[split]
+    return examples
 
 
 def find_task(
-    spec: RunSpec, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
+    spec: RunSpec, task_object: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
-    if isinstance(given, PartialTask):
-        return given, given.data
-    if given is None:
+    if isinstance(task_object, PartialTask):
+        return task_object, task_object.data
+    if task_object is None:
         task = get_task(spec.data.task_name or "", spec.of_task, labels)
         return task, find_data(task, spec.data.data_dir, environment=environment)
     folder = spec.data.data_dir
-    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
+    return task_object, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
 
 
-def _weights(spec: RunSpec, source: ModelSource, found: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
+def _weights(spec: RunSpec, source: ModelSource, trained: tuple[str, Path] | None, recipe_names: Collection[str]) -> Trained:
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
-    said = spec.given | set(chosen) if found else set(_OF_TEXTS)
-    of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in said}
-    given = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
-    if found:
-        return load_metadata(found[0], given, found[1])
-    return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+    explicit = spec.given | set(recipe_names) if trained else set(_OF_TEXTS)
+    of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in explicit}
+    overrides = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
+    if trained:
+        return load_metadata(trained[0], overrides, trained[1])
+    return load_metadata(source.checkpoint, overrides, source.config.parent if source.from_scratch else None)
 
 
 def _with_layers(weights: Trained, spec: RunSpec, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
@@ -170,19 +170,19 @@ def _opened(examples: Sequence[Example] | Unopened, spec: RunSpec, weights: Trai
 
 
 def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
-    place = data.folder if data.has_folder else "files that are named"
-    log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
+    files = data.folder if data.has_folder else "files that are named"
+    log.info("task %s, data from %s%s", task.name, files, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if recipe.values:
         log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
-    own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
-    dropped = dropped_recipe(spec, recipe) if own and own.get("kind") == PRETRAINING else {}
+    own_record = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
+    dropped = dropped_recipe(spec, recipe) if own_record and own_record.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
-    named = "--output_dir" if "output_dir" in spec.given else "default"
-    log.info("output to %s (%s)", spec.output.output_dir, named)
+    origin = "--output_dir" if "output_dir" in spec.given else "default"
+    log.info("output to %s (%s)", spec.output.output_dir, origin)
 
 
 def _purposes(spec: RunSpec) -> list[str]:
@@ -190,8 +190,8 @@ def _purposes(spec: RunSpec) -> list[str]:
     actions = spec.actions
     during_training = actions.do_train and spec.train.eval_every_n_steps > 0
     evaluates = actions.do_eval or spec.deciding is not None or during_training
-    wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
-    return [purpose for purpose, do in wanted.items() if do]
+    is_read = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
+    return [purpose for purpose, do in is_read.items() if do]
 
 
 def _as_trained(spec: RunSpec, checkpoint: str, record: Mapping[str, Any]) -> RunSpec:
@@ -223,7 +223,7 @@ def find_trained(spec: RunSpec, environment: Mapping[str, str], task: Task | Non
 def _is_learned(task: Task) -> bool:
     """Whether a task's head has variables; assumed if the family is unknown until labels are read from a file."""
     try:
-        return bool(heads.of(task.family.head).variables(BertConfig(vocab_size=1)))
+        return bool(heads.make_head(task.family.head).variables(BertConfig(vocab_size=1)))
     except BertError:
         return True
 
@@ -232,21 +232,23 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     output_dir = spec.output.folder
     if "init_checkpoint" not in spec.given:
         return require_checkpoint(output_dir), output_dir
-    named = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
-    own = kept.best_or_newest(output_dir)
-    if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
-        if not _has_head(named):
+    named_checkpoint = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
+    checkpoint = kept.best_or_newest(output_dir)
+    if checkpoint is None or named_checkpoint.resolve().parent in run_layout.own_folders(output_dir):
+        if not _has_head(named_checkpoint):
             raise CheckpointError(
-                f"{named}: {PRETRAINED}; train it first (--do_train),"
+                f"{named_checkpoint}: {PRETRAINED}; train it first (--do_train),"
                 " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
             )
-        return str(named), named.parent
-    if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
+        return str(named_checkpoint), named_checkpoint.parent
+    if _is_trained(named_checkpoint) and digest(str(named_checkpoint)) != run_folder.trained(output_dir).get(
+        "checkpoint_sha256"
+    ):
         raise FlagError(
-            f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
+            f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {checkpoint};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
         )
-    return own, output_dir
+    return checkpoint, output_dir
 
 
 def _has_head(prefix: Path) -> bool:

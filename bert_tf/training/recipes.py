@@ -34,8 +34,8 @@ def names(program: Program) -> frozenset[str]:
 
 def told(program: Program) -> str:
     """Says in --help what a recipe is."""
-    own = f"Recipe of {program.recipe_of}: {flags(program.recipe)}"
-    return f"{own}. Tasks and the bundled samples have recipes, too; the log names them."
+    sentence = f"Recipe of {program.recipe_of}: {flags(program.recipe)}"
+    return f"{sentence}. Tasks and the bundled samples have recipes, too; the log names them."
 
 
 def flags(values: Mapping[str, float | str]) -> str:
@@ -53,9 +53,9 @@ def recipe_of(
 ) -> Recipe:
     """The recipe of a run, without settings that are given: that of a part, else of the family and the default checkpoint."""
     for name, part in parts.items():
-        own = part.recipe(family, examples)
-        if own is not None:
-            return Recipe(_left_open(settings, own), f"of {name}")
+        proposed = part.recipe(family, examples)
+        if proposed is not None:
+            return Recipe(_left_open(settings, proposed), f"of {name}")
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
     if default_checkpoint:
         recipe.update(settings.program.recipe)
@@ -67,8 +67,8 @@ def recipe_of(
 def dropped_recipe(settings: RunSpec, recipe: Recipe) -> dict[str, float | str]:
     """What the default checkpoint's recipe would change if training starts from another checkpoint without a recipe."""
     drops = settings.actions.do_train and recipe.origin == FOR_DEFAULT
-    chosen = _left_open(settings, settings.program.recipe) if drops else {}
-    return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
+    recipe_values = _left_open(settings, settings.program.recipe) if drops else {}
+    return {name: value for name, value in recipe_values.items() if getattr(settings.train, name) != value}
 
 
 def _left_open(settings: RunSpec, recipe: Mapping[str, float | str]) -> dict[str, float | str]:

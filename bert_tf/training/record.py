@@ -114,9 +114,9 @@ def command(run: Run) -> str:
         **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
     takes = settings.program.flags
-    given = {name: value for name, value in repeat.items() if value is not None and name in takes}
-    words = [str(given.pop(name)) for name in _WORDS if name in given]
-    return shlex.join([*_program(settings.program.name), *words, *(f"--{name}={value}" for name, value in given.items())])
+    flag_values = {name: value for name, value in repeat.items() if value is not None and name in takes}
+    words = [str(flag_values.pop(name)) for name in _WORDS if name in flag_values]
+    return shlex.join([*_program(settings.program.name), *words, *(f"--{name}={value}" for name, value in flag_values.items())])
 
 
 def _program(name: str) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ def _program(name: str) -> tuple[str, ...]:
 def _of_extensions(settings: RunSpec) -> dict[str, Any]:
     """Those that differ from their defaults, and all of the extension whose command trains."""
     values: dict[str, Any] = {}
-    for name, asked in settings.asked.items():
-        values.update(values_of(asked) if settings.is_own(name) else changed(asked))
+    for name, extension_settings in settings.asked.items():
+        values.update(values_of(extension_settings) if settings.is_own(name) else changed(extension_settings))
     return {name: value for name, value in values.items() if _is_recorded(name, value)}
 
 
@@ -167,13 +167,13 @@ def _of_task(run: Run, wanted: Iterable[str]) -> dict[str, Any]:
 
 def _absolute(path: str, *, several: bool) -> str:
     """Makes a path absolute, or several with commas between them."""
-    return ",".join(str(Path(one).resolve()) for one in (path.split(",") if several else [path]))
+    return ",".join(str(Path(name).resolve()) for name in (path.split(",") if several else [path]))
 
 
 def _of_family(family: Family) -> dict[str, Any]:
     """Settings of a task in memory that only its family has."""
-    own = {"problem": family.kind} if reads_own(family.kind) else {}
-    return {**own, **{name: getattr(family, name) for name in of_tasks.lasting_names() if hasattr(family, name)}}
+    problem = {"problem": family.kind} if reads_own(family.kind) else {}
+    return {**problem, **{name: getattr(family, name) for name in of_tasks.lasting_names() if hasattr(family, name)}}
 
 
 def _texts(run: Run) -> dict[str, int]:

@@ -47,7 +47,9 @@ def write_evaluation(
     folder = Path(output_dir)
     atomic.write_text(folder / run_layout.RESULTS_TEXT, "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
     every = {"": evaluations, **averages}
-    splits = {title(split, kind): found.details() for kind, of_kind in every.items() for split, found in of_kind.items()}
+    splits = {
+        title(split, kind): evaluation.details() for kind, of_kind in every.items() for split, evaluation in of_kind.items()
+    }
     content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / run_layout.RESULTS, documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
@@ -57,13 +59,13 @@ def title(split: str, average: str) -> str:
     return f"{split} ({average})" if average else split
 
 
-def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+def write_mistakes(output_dir: str | os.PathLike[str], mistakes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty.
 
     Explanations of earlier mistakes are deleted.
     """
     (Path(output_dir) / run_layout.EXPLANATIONS).unlink(missing_ok=True)
-    lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
+    lines = (documents.to_json({"split": split, **mistake}) for split, of_split in mistakes.items() for mistake in of_split)
     _write_lines(Path(output_dir) / run_layout.WRONG_EXAMPLES, lines)
 
 
@@ -91,10 +93,10 @@ def write_predictions(
         atomic.write_text(folder / name, text)
     written = folder / next(iter(files))
     log.info("predictions of %d examples are in %s", len(examples), written)
-    wanted = task.submission(split)
-    if wanted is not None:
-        submission = atomic.make_folder(folder / run_layout.SUBMISSION, follows=False)
-        _write_lines(submission / f"{wanted.name}.tsv", wanted.lines(family, predictions))
+    submission = task.submission(split)
+    if submission is not None:
+        submission_dir = atomic.make_folder(folder / run_layout.SUBMISSION, follows=False)
+        _write_lines(submission_dir / f"{submission.name}.tsv", submission.lines(family, predictions))
     return written
 
 
@@ -157,7 +159,7 @@ def write_page(folder: Path) -> None:
     try:
         from bert_tf.report import page, run_files  # imports the chart library only when needed
 
-        page.write(folder / run_layout.PAGE, run_files.read([folder]))
+        page.write(folder / run_layout.PAGE, run_files.read_runs([folder]))
         log.info("the report is %s", folder / run_layout.PAGE)
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)

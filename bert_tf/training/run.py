@@ -192,44 +192,47 @@ def features(run: Run, split: str) -> Features:
         long_text=long_text,
         of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
     )
-    found, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=run.machine.is_chief)
-    found = found.taken(part.numbers) if part else found
-    _describe(run, split, found, data.max_seq_length)
+    columns, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=run.machine.is_chief)
+    columns = columns.taken(part.numbers) if part else columns
+    _describe(run, split, columns, data.max_seq_length)
     log.info(
         "%s: %d examples, %.1f tokens on average, %d%s truncated to %d%s",
-        *(split, found.examples, found.lengths.mean(), found.truncated),
+        *(split, columns.examples, columns.lengths.mean(), columns.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
-    _say_truncated(split, found, data.max_seq_length)
+    _say_truncated(split, columns, data.max_seq_length)
     if trains:
-        _say_left_out(split, examples, found)
-    return found
+        _say_left_out(split, examples, columns)
+    return columns
 
 
-def _describe(run: Run, split: str, found: Features, longest: int) -> None:
-    lines = describe.examples_lines(run.examples[split], found, run.vocabulary, max_seq_length=longest)
+def _describe(run: Run, split: str, columns: Features, longest: int) -> None:
+    lines = describe.examples_lines(run.examples[split], columns, run.vocabulary, max_seq_length=longest)
     for line in lines:
         published.info("%s", line)
     if run.machine.is_chief:
         describe.keep_examples(run.results_dir, split, lines)
 
 
-def _say_truncated(split: str, found: Features, longest: int) -> None:
-    if found.truncated > MANY_TRUNCATED * found.examples:
-        share = 100 * found.truncated / found.examples
+def _say_truncated(split: str, columns: Features, longest: int) -> None:
+    if columns.truncated > MANY_TRUNCATED * columns.examples:
+        share = 100 * columns.truncated / columns.examples
         log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it", split, share, longest)
 
 
-def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:
+def _say_left_out(split: str, examples: Sequence[Example], columns: Features) -> None:
     """Warns about examples without anything to learn; DataError if all are."""
-    left_out = found.weightless
-    if len(left_out) == found.examples:
+    left_out = columns.weightless
+    if len(left_out) == columns.examples:
         raise DataError("no example can be trained on: no row contains its target", split)
     if len(left_out):
         names = ", ".join(examples[number].guid for number in left_out[:_NAMED]) + (", ..." if len(left_out) > _NAMED else "")
         log.warning(
             "%s: %d of %d examples are not trained on, since no row contains their target: %s",
-            *(split, len(left_out), found.examples, names),
+            split,
+            len(left_out),
+            columns.examples,
+            names,
         )
 
 
@@ -267,10 +270,10 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
 
 def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
-    taken = heads.of(task.family.head).loss_options
-    for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
-        if given and flag not in taken:
-            raise FlagError(f"--{flag}={given}: not for {task.name}, whose kind is {task.family.kind}")
+    taken = heads.make_head(task.family.head).loss_options
+    for flag, value in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
+        if value and flag not in taken:
+            raise FlagError(f"--{flag}={value}: not for {task.name}, whose kind is {task.family.kind}")
     if train.class_weights == _BALANCED:
         return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
     options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)

@@ -97,7 +97,12 @@ class RunSpec:
     @property
     def drivers(self) -> dict[str, Driver]:
         """What trains several runs, by the setting that asks for it; empty for one run."""
-        return {name: DRIVERS[name] for asked in self.asked.values() for name in changed(asked) if name in DRIVERS}
+        return {
+            name: DRIVERS[name]
+            for extension_settings in self.asked.values()
+            for name in changed(extension_settings)
+            if name in DRIVERS
+        }
 
     def parts(self) -> dict[str, Part]:
         """Makes what the extensions that are asked for add to a run, by their names."""
@@ -107,7 +112,7 @@ class RunSpec:
 
 def undecided() -> dict[str, Any]:
     """Settings with which no decision rule is fitted."""
-    return defaults(*(one.settings for one in _OF_EXTENSIONS.values() if one.decides))
+    return defaults(*(entry.settings for entry in _OF_EXTENSIONS.values() if entry.decides))
 
 
 def all_rows() -> dict[str, Any]:
@@ -117,16 +122,18 @@ def all_rows() -> dict[str, Any]:
 
 def foreign(program: str) -> frozenset[str]:
     """Settings of extensions and of their tasks that a command does not take."""
-    rows = ((row, row.programs or one.programs) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))
+    rows = ((row, row.programs or entry.programs) for entry in _OF_EXTENSIONS.values() for row in settings_of(entry.settings))
     others = [row.name for row, programs in rows if programs and program not in programs]
     takers = {"", program}  # the first: any command on labelled data
-    tasks = [one.of_tasks for one in _OF_EXTENSIONS.values() if takers.isdisjoint(task.command for task in one.tasks.values())]
+    tasks = [
+        entry.of_tasks for entry in _OF_EXTENSIONS.values() if takers.isdisjoint(task.command for task in entry.tasks.values())
+    ]
     return frozenset((*others, *setting_names(*tasks)))
 
 
 extension.refuse_broken()
-refuse_taken(RunSpec, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
-refuse_taken(RunSpec, {name: one.of_tasks for name, one in _OF_EXTENSIONS.items()})
+refuse_taken(RunSpec, {name: entry.settings for name, entry in _OF_EXTENSIONS.items()})
+refuse_taken(RunSpec, {name: entry.of_tasks for name, entry in _OF_EXTENSIONS.items()})
 _FINE_TUNE = "fine-tune"
 
 
@@ -157,48 +164,48 @@ _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
-    own = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
-    if own_command(own):
-        raise FlagError(f"--task_name={own} has a command of its own: python -m bert_tf {own_command(own)}")
-    given = named(SETTINGS, values)
+    task_name = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
+    if own_command(task_name):
+        raise FlagError(f"--task_name={task_name} has a command of its own: python -m bert_tf {own_command(task_name)}")
+    checked = named(SETTINGS, values)
     if task is not None:
-        refuse_for_objects(given)
-        given["task_name"] = task.name
-    if not given.get("task_name"):
+        refuse_for_objects(checked)
+        checked["task_name"] = task.name
+    if not checked.get("task_name"):
         raise FlagError(f"--task_name is required: {', '.join(names_with_labels())}")
-    name = canonical_name(given["task_name"]) if task is None else task.name
+    name = canonical_name(checked["task_name"]) if task is None else task.name
     if task is None:
-        reject_unrelated_settings(name, given, given.get("problem"))
-    return made(given, name)
+        reject_unrelated_settings(name, checked, checked.get("problem"))
+    return made(checked, name)
 
 
-def made(given: Mapping[str, Any], task: str, program: Program = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> RunSpec:
+def made(checked: Mapping[str, Any], task: str, program: Program = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> RunSpec:
     """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
-    config = RunSpec(given=frozenset(given), program=program)
-    config = config.replaced({**defaults, **given})
+    config = RunSpec(given=frozenset(checked), program=program)
+    config = config.replaced({**defaults, **checked})
     _check_training(config)
     return config.replaced(_resolved(config, task))
 
 
-def refuse_for_objects(given: Collection[str]) -> None:
-    said = [name for name in ("task_name", *tasks.all_names()) if name in given]
-    if said:
-        raise FlagError(f"--{said[0]} is for tasks given by name; the given task object defines it: leave it out")
+def refuse_for_objects(names: Collection[str]) -> None:
+    refused = [name for name in ("task_name", *tasks.all_names()) if name in names]
+    if refused:
+        raise FlagError(f"--{refused[0]} is for tasks given by name; the given task object defines it: leave it out")
 
 
 def _check_training(config: RunSpec) -> None:
-    train, given = config.train, config.given
-    if given >= {"num_train_steps", "num_train_epochs"}:
+    train, explicit = config.train, config.given
+    if explicit >= {"num_train_steps", "num_train_epochs"}:
         raise FlagError("--num_train_steps and --num_train_epochs both set the training length: give one of them")
-    if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
+    if "polynomial_power" in explicit and train.learning_rate_schedule != POLYNOMIAL:
         raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
-    if given >= {"num_warmup_steps", "warmup_proportion"}:
+    if explicit >= {"num_warmup_steps", "warmup_proportion"}:
         raise FlagError("--num_warmup_steps and --warmup_proportion both set the warm-up: give one of them")
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
-    for asked in config.asked.values():
-        asked.check(config)
+    for extension_settings in config.asked.values():
+        extension_settings.check(config)
     if len(config.drivers) > 1:
         raise FlagError(f"{' and '.join(f'--{name}' for name in config.drivers)} exclude each other: each trains several runs")
 

@@ -267,8 +267,8 @@ class OutputSettings:
 
 def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:
     """Sets the threads of each process on a shared machine, unless given; None if unknown."""
-    given = machine.devices
+    current = machine.devices
     devices = dataclasses.replace(
-        given, intra_op_threads=given.intra_op_threads or threads, inter_op_threads=given.inter_op_threads or threads
+        current, intra_op_threads=current.intra_op_threads or threads, inter_op_threads=current.inter_op_threads or threads
     )
     return dataclasses.replace(machine, devices=devices)

@@ -101,7 +101,7 @@ def find_all(
     matches = checkpoints.named([pattern])
     if matches[0].problem:
         raise CheckpointError(matches[0].problem)
-    return [find(one.prefix, overrides, environment=environment, task=task) for one in matches]
+    return [find(match.prefix, overrides, environment=environment, task=task) for match in matches]
 
 
 def _only_match(name: str) -> str | None:
@@ -188,7 +188,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
     """Finds a checkpoint by its prefix, one of its files, a folder, or the name of a model of the Hugging Face hub."""
-    path, place = Path(name), home.folder(environment) / "checkpoints"
+    path, cache_dir = Path(name), home.folder(environment) / "checkpoints"
     of_hub = hub_names.parsed(name)
     if of_hub is None and not is_folder(path):
         return path.with_name(PART.sub("", path.name))
@@ -200,7 +200,7 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
     if of_hub is not None or weight_files.in_folder(path) is not None:
         from bert_tf.checkpoints import huggingface  # and what reads its tokenizers
 
-        path = huggingface.converted(path, place) if of_hub is None else huggingface.fetched(of_hub, place)
+        path = huggingface.converted(path, cache_dir) if of_hub is None else huggingface.fetched(of_hub, cache_dir)
     else:
         path = Path(of_extension(path, environment=environment) or path)
     return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
@@ -208,11 +208,11 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
 
 def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> str | None:
     """Returns the checkpoint of a folder in the layout of an extension (`Extension.opens`); None for any other name."""
-    place = home.folder(environment) / "checkpoints"
+    cache_dir = home.folder(environment) / "checkpoints"
     if not is_folder(name) or model_formats.file_of(name) is not None:
         return None
-    opens = [extension.load(one.opens) for one in extension.found().values() if one.opens]
-    folders = (opened(Path(name), place, environment) for opened in opens)
+    opens = [extension.load(entry.opens) for entry in extension.found().values() if entry.opens]
+    folders = (opened(Path(name), cache_dir, environment) for opened in opens)
     return next((str(_checkpoint_in(folder)) for folder in folders if folder is not None), None)
 
 

@@ -97,12 +97,12 @@ def eval_batching(
     options: SpeedSettings, max_seq_length: int, config: BertConfig, machine: Machine, *, trains: bool = False
 ) -> Batching:
     """How examples become batches in inference: as large as GPU memory allows, less while another session trains."""
-    found = batching(options, max_seq_length)
+    usual = batching(options, max_seq_length)
     if machine.gpu_memory is None:
-        return found
+        return usual
     from bert_tf.profiling.forecast import step_peak  # only GPUs have a forecast
     from bert_tf.profiling.forecast.compute_options import BYTES
 
     number = BYTES[options.precision]
     tokens = step_peak.inference_tokens(config, length=max_seq_length, memory=machine.gpu_memory, number=number, trains=trains)
-    return dataclasses.replace(found, eval_tokens=tokens)
+    return dataclasses.replace(usual, eval_tokens=tokens)

@@ -42,18 +42,18 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
     if is_tensorflow:
         own.require(settings.precision)
     number = settings.precision if is_tensorflow else "float32"
-    chosen = SpeedSettings(precision=number, native_kernels=settings.native_kernels and is_tensorflow)
-    speed.set_up(chosen)
+    speed_settings = SpeedSettings(precision=number, native_kernels=settings.native_kernels and is_tensorflow)
+    speed.set_up(speed_settings)
     describe(machine, settings.devices, alone)
-    speed.warn(chosen)
-    machine = speed.with_kernels(chosen, machine, environment)
+    speed.warn(speed_settings)
+    machine = speed.with_kernels(speed_settings, machine, environment)
     if engine.why:
         log.info("--engine=%s: %s: %s", settings.engine, engine.name, engine.why)
     if not (is_tensorflow or formats.cpu_computes(_number(settings.precision))):
         log.warning("--precision=%s: this CPU has no instructions for it; float32 may be faster", settings.precision)
 
     def batching(config: BertConfig, max_seq_length: int) -> Batching:
-        return speed.eval_batching(chosen, max_seq_length, config, machine)
+        return speed.eval_batching(speed_settings, max_seq_length, config, machine)
 
     return InferenceOptions(
         engine.make or TensorFlowEngine,
@@ -62,7 +62,7 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
         machine.session_config.intra_op_parallelism_threads,
         batch_size,
         machine,
-        speed.execution(chosen, machine),
+        speed.execution(speed_settings, machine),
     )
 
 

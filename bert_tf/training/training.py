@@ -35,7 +35,6 @@ from bert_tf.tasks.evaluation import summarize
 from bert_tf.training import longer, speed
 from bert_tf.training.record import make_record
 from bert_tf.training.run import Run, features, training_rows
-from bert_tf.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from bert_tf.estimator.evaluation_hook import EvaluationPlan
@@ -99,9 +98,12 @@ def _log_plan(run: Run, schedule: Schedule, examples: int, begin: int, steps: in
 
 def _optimization(run: Run, end: int, begin: int) -> Optimization:
     train, computing, steps = run.spec.train, run.spec.speed, end - begin
+    warmup_steps = train.num_warmup_steps
+    if warmup_steps is None:
+        warmup_steps = int(steps * train.warmup_proportion)
     return Optimization(
         learning_rate=train.learning_rate,
-        warmup_steps=_warmup_steps(train, steps),
+        warmup_steps=warmup_steps,
         total_steps=steps,
         begin=begin,
         schedule=train.learning_rate_schedule,
@@ -117,10 +119,6 @@ def _optimization(run: Run, end: int, begin: int) -> Optimization:
         ),
         average=None if train.ema is None else MovingAverage(train.ema),
     )
-
-
-def _warmup_steps(train: TrainSettings, steps: int) -> int:
-    return int(steps * train.warmup_proportion) if train.num_warmup_steps is None else train.num_warmup_steps
 
 
 def _parts(batch_size: int, replicas: int) -> str:
@@ -201,7 +199,8 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     _log_plan(run, schedule, columns.examples, begin, steps)
     check_every = run.spec.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     forward = forward_model(run)
-    adapted = next((found for part in run.parts.values() if (found := part.adaptation(run, restore)) is not None), WHOLE)
+    adaptations = (part.adaptation(run, restore) for part in run.parts.values())
+    adapted = next((adaptation for adaptation in adaptations if adaptation is not None), WHOLE)
     model = dataclasses.replace(
         forward,
         execution=dataclasses.replace(forward.execution, adaptation=adapted),

@@ -50,7 +50,7 @@ def write_run(
     values = {**json.loads(project.bert_config_file.read_text()), "num_hidden_layers": layers}
     config = BertConfig.from_dict(values)
     (folder / "bert_config.json").write_text(config.to_json())
-    shapes = heads.of(families.of_record({**MRPC, **record}).head).variables(config)
+    shapes = heads.make_head(families.of_record({**MRPC, **record}).head).variables(config)
     for step in steps:
         drawn = {name: np.random.default_rng(step).normal(0, 2, shape) * (len(shape) > 1) for name, shape in shapes.items()}
         entries = {"global_step": np.int64(step), **{name: values.astype(np.float32) for name, values in drawn.items()}}

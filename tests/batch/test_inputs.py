@@ -8,7 +8,7 @@ from bert_tf.batch import inputs, loading
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.settings import read, values_of
+from bert_tf.settings import read_settings, values_of
 from tests.batch.runs import LENGTH, write_run
 
 PAIRS = [("rain .", "storm ."), ("bread .", "soup .")]
@@ -92,7 +92,7 @@ def test_the_task_comes_from_the_record_or_from_its_flag(run, tmp_path, project)
 
 @pytest.mark.parametrize(
     ("name", "columns", "words"),
-    [("a.conll", Columns(), ("a", "b")), ("a.txt", read(Columns, {"word_column": 1, "raw_text": True}), ("1", "a"))],
+    [("a.conll", Columns(), ("a", "b")), ("a.txt", read_settings(Columns, {"word_column": 1, "raw_text": True}), ("1", "a"))],
 )
 def test_columns_are_those_of_the_training_unless_given(tmp_path, name, columns, words):
     path = tmp_path / name
@@ -106,7 +106,11 @@ def test_columns_are_those_of_the_training_unless_given(tmp_path, name, columns,
     ("record", "columns", "message"),
     [
         (TAGS, Columns(text_a="title"), "--text_a belongs to"),
-        ({"kind": "classification", "labels": ["a", "b"]}, read(Columns, {"word_column": 2}), "--word_column belongs to"),
+        (
+            {"kind": "classification", "labels": ["a", "b"]},
+            read_settings(Columns, {"word_column": 2}),
+            "--word_column belongs to",
+        ),
         ({"kind": "pretraining", "labels": []}, Columns(), "^task custom: masked words were learned, no labels; .*fill-mask"),
     ],
 )

@@ -42,22 +42,22 @@ def test_a_row_of_each_kind_as_a_model_reads_it(tmp_path, kind, name, content, r
     path.write_text(content + "\n")
     task = registry.get_task("custom", of_values({"dev_file": str(path), "problem": kind}), LABELS.get(kind, ["a", "b"]))
     found = model(tmp_path, task, kind, dev_file=path)
-    assert sample_row.of(found) == row
+    assert sample_row.sample_row(found) == row
     path.unlink()
-    assert sample_row.of(found) is None
+    assert sample_row.sample_row(found) is None
 
 
 def test_a_row_of_a_folder_that_the_record_names(tmp_path):
     task, folder = registry.get_task("MRPC"), home.SAMPLE / "MRPC"
-    assert sample_row.of(model(tmp_path, task, CLASSIFICATION, data_dir=folder)).keys() == {"text_a", "text_b"}
+    assert sample_row.sample_row(model(tmp_path, task, CLASSIFICATION, data_dir=folder)).keys() == {"text_a", "text_b"}
     for flags in ({}, {"data_dir": tmp_path / "gone"}):
-        assert sample_row.of(model(tmp_path, task, CLASSIFICATION, **flags)) is None
+        assert sample_row.sample_row(model(tmp_path, task, CLASSIFICATION, **flags)) is None
 
 
 def test_rows_in_memory_and_damaged_files_have_none(tmp_path):
     task = SentenceTask(train=[(LONG, "a"), (LONG, "b")], dev=[(LONG, "a")])
-    assert sample_row.of(model(tmp_path, task, CLASSIFICATION)) in (None, {"text": LONG})
+    assert sample_row.sample_row(model(tmp_path, task, CLASSIFICATION)) in (None, {"text": LONG})
     path = tmp_path / "dev.csv"
     path.write_bytes(b"\xff\xfe\0")
     task = registry.get_task("custom", of_values({"dev_file": str(path), "problem": CLASSIFICATION}), ["a", "b"])
-    assert sample_row.of(model(tmp_path, task, CLASSIFICATION, dev_file=path)) is None
+    assert sample_row.sample_row(model(tmp_path, task, CLASSIFICATION, dev_file=path)) is None

@@ -87,7 +87,7 @@ def test_a_head_must_be_that_of_the_record_and_whole(run, monkeypatch):
     with pytest.raises(CheckpointError, match=ANOTHER):
         _ = dataclasses.replace(load(run), record=SpanFamily().record()).head
     variables = {}  # as of a head that takes the mean of the tokens
-    monkeypatch.setattr(heads, "of", lambda _: SimpleNamespace(variables=lambda _: variables))
+    monkeypatch.setattr(heads, "make_head", lambda _: SimpleNamespace(variables=lambda _: variables))
     assert load(run).head.num_labels == 2
     variables.update({"output_weights": (2, 8), "head/second": (8,)})
     with pytest.raises(CheckpointError, match="no head/second"):

@@ -72,7 +72,7 @@ def test_random_weights_have_no_file(materials):
 def test_the_head_of_each_family_is_drawn_by_the_rule_of_the_workers(kind, scope, labels, materials, project):
     config = BertConfig.from_json_file(project.bert_config_file)
     reader = CheckpointReader(materials.published("default", kind) / "bert_model.ckpt")
-    variables = heads.of(materials.task(kind).family.head).variables(config)
+    variables = heads.make_head(materials.task(kind).family.head).variables(config)
     assert {name: reader.shapes[name] for name in variables} == variables
     expected = np.random.default_rng(SEED).normal(0, 0.02, [config.hidden_size, labels]).astype(np.float32)
     np.testing.assert_array_equal(reader[f"{scope}output_weights"].T, expected)

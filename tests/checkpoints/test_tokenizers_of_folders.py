@@ -30,13 +30,13 @@ def test_bert_may_have_only_a_tokenizer_json(folder, tmp_path):
     (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": "[UNK]"}))
     again = huggingface.converted(folder, tmp_path / "out")
     assert again != made
-    assert library.read(again / "tokenizer.json").special[4] == "[UNK]"
+    assert library.read_tokenizer(again / "tokenizer.json").special[4] == "[UNK]"
 
 
 def test_a_sentencepiece_model_becomes_a_tokenizer_json(folder, tmp_path):
-    vocabulary = library.read(test_unigram.write(folder, "albert cased"))
+    vocabulary = library.read_tokenizer(test_unigram.write(folder, "albert cased"))
     huggingface.convert(folder, tmp_path / "tf")
-    made = library.read(tmp_path / "tf" / "tokenizer.json")
+    made = library.read_tokenizer(tmp_path / "tf" / "tokenizer.json")
     assert (made.fingerprint, made.special) == (vocabulary.fingerprint, vocabulary.special)
     assert not (tmp_path / "tf" / "spiece.model").exists()
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.cli import failure
 from bert_tf.cli.ending import run_command
-from bert_tf.cli.flags import Flag, HelpAsked, action_of, read, read_with_words
+from bert_tf.cli.flags import Flag, HelpAsked, action_of, parse_flags, read_with_words
 from bert_tf.errors import FlagError, PreflightError
 
 
@@ -160,7 +160,7 @@ def test_words_and_flags_come_in_any_order():
     ],
 )
 def test_what_cannot_be_read_is_one_line(argv, message):
-    reads = read_with_words if argv == "a " else read
+    reads = read_with_words if argv == "a " else parse_flags
     with pytest.raises(FlagError, match=message):
         reads(["report", *argv.split(" ")], ROWS)
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_one_line(argv, message):
 def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch):
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
     with pytest.raises(FlagError, match=r"^--top=é: the locale's encoding is ascii; set PYTHONUTF8=1, or rename the file$"):
-        read(["memory", "--top=\udcc3\udca9"], ROWS)
+        parse_flags(["memory", "--top=\udcc3\udca9"], ROWS)
 
 
 def test_an_action_is_the_first_word():

@@ -14,7 +14,7 @@ from bert_tf import settings
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, LabelledColumns, ModelOverrides
 from bert_tf.cli import command_line
-from bert_tf.cli.flags import by_name, read
+from bert_tf.cli.flags import by_name, parse_flags
 from bert_tf.errors import FlagError
 from bert_tf.extensions.evaluate.command import EvaluateSettings, TaskEntry
 from bert_tf.extensions.export.command import ExportSettings
@@ -24,7 +24,7 @@ from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import nearest, settings_of, unknown_setting
-from bert_tf.settings import read as read_settings
+from bert_tf.settings import read_settings as read_settings
 from bert_tf.training import run_spec
 from tests import declared, lines
 from tests.tasks.refusals import refusal
@@ -65,15 +65,15 @@ def beyond(row):
 def test_a_flag_and_a_keyword_are_the_same_setting_and_refuse_what_is_beyond_its_choices_and_bounds(name):
     for row in (row for row in OPERATIONS[name] if not row.positional):
         value = value_of(row)
-        flag = by_name(read([name, f"--{row.name}={text_of(value)}"], [row]), [row])
+        flag = by_name(parse_flags([name, f"--{row.name}={text_of(value)}"], [row]), [row])
         assert settings.named([row], flag) == settings.named([row], {row.name: value}) == {row.name: value}
         with pytest.raises(FlagError, match=f"^--{row.name} is empty: did you mean to set a shell variable"):
-            read([name, f"--{row.name}="], [row])
+            parse_flags([name, f"--{row.name}="], [row])
         with pytest.raises(FlagError):
             settings.named([row], {row.name: object()})
         for value, said in beyond(row):
             with pytest.raises(FlagError, match=f"^{re.escape(said)}"):
-                read([name, f"--{row.name}={value}"], [row])
+                parse_flags([name, f"--{row.name}={value}"], [row])
             with pytest.raises(FlagError, match=f"--{row.name}"):
                 settings.named([row], {row.name: value})
 

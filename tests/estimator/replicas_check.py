@@ -214,7 +214,7 @@ def main() -> None:
             if label in MEASURED:
                 result[label] |= {
                     "evaluation": toy.evaluate(own, DEV),
-                    "on_the_way": evaluations.read(own, up_to=SCHEDULE.steps),
+                    "on_the_way": evaluations.read_evaluations(own, up_to=SCHEDULE.steps),
                 }
         # Begun on one device, continued on two, ended with the one copy of central storage.
         moved = folder / "moved"

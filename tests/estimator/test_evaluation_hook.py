@@ -63,7 +63,7 @@ def follow(folder, reached, *, start=0, until=TOTAL, **settings):
 
 
 def steps(folder):
-    return [line["step"] for line in evaluations.read(folder, up_to=TOTAL)]
+    return [line["step"] for line in evaluations.read_evaluations(folder, up_to=TOTAL)]
 
 
 def best_step(folder):
@@ -150,7 +150,7 @@ def test_a_run_that_was_killed_at_a_checkpoint_ends_as_if_it_had_not_been(tmp_pa
     follow(again, RISING, until=4 if killed == "after it" else 3)
     save(again, 4)
     if killed == "before the best is kept":
-        evaluations.write(again, evaluations.read(whole, up_to=4))
+        evaluations.write(again, evaluations.read_evaluations(whole, up_to=4))
     follow(again, RISING, start=4)
     assert everything(again) == everything(whole)
 
@@ -220,7 +220,7 @@ def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
 
 
 def test_results_are_those_of_an_evaluation_afterwards(evaluated):
-    lines = evaluations.read(evaluated, up_to=LAST)
+    lines = evaluations.read_evaluations(evaluated, up_to=LAST)
     times = [json.loads(line) for line in (evaluated / run_layout.CLOCK).read_text().splitlines()]
     assert [line["step"] for line in lines] == [line["step"] for line in times] == [6, 12, 18]
     assert 0 < times[0]["training_seconds"] < times[1]["training_seconds"] < times[2]["training_seconds"]
@@ -271,7 +271,7 @@ def test_a_run_that_ended_early_is_not_trained_on_and_its_best_checkpoint_stands
 def test_more_patience_goes_on_where_it_ended_and_a_damaged_best_checkpoint_is_named(stopped, tmp_path, pretrained):
     folder = shutil.copytree(stopped[0], tmp_path / "copy")
     assert train(folder, pretrained, measure=planted([0.6]), patience=3, **BY_ACCURACY) == run.Outcome(18)
-    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read(folder, up_to=LAST)}
+    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read_evaluations(folder, up_to=LAST)}
     assert found == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.6}
     data = folder / "best" / "model.ckpt-8.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])

@@ -25,9 +25,9 @@ def with_losses(found, *losses):
 def test_what_is_written_is_read_back_up_to_a_step(tmp_path):
     evaluations.write(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
-    assert evaluations.read(tmp_path, up_to=20) == []
+    assert evaluations.read_evaluations(tmp_path, up_to=20) == []
     evaluations.write(tmp_path, lines(0.5, 0.7, 0.6))
-    assert evaluations.read(tmp_path, up_to=20) == lines(0.5, 0.7)
+    assert evaluations.read_evaluations(tmp_path, up_to=20) == lines(0.5, 0.7)
     assert (tmp_path / "evaluations.jsonl").read_text().startswith('{"step": 10, "eval_accuracy": 0.5}\n')
 
 
@@ -40,7 +40,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
     (tmp_path / "evaluations.jsonl").write_bytes(b'{"step": 10, "eval_f1": null}\n' + line + b"\n")
     said = f"^{tmp_path}/evaluations.jsonl:2: not an evaluation; restore the line, or delete it$"
     with pytest.raises(OutputError, match=said):
-        evaluations.read(tmp_path, up_to=20)
+        evaluations.read_evaluations(tmp_path, up_to=20)
 
 
 def test_what_is_no_number_is_null(tmp_path):

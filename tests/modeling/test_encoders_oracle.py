@@ -75,7 +75,7 @@ def model(request, tmp_path_factory):
 
 
 def computed(config, spec, execution):
-    head = registry.of(spec)
+    head = registry.make_head(spec)
     inputs = {field.name: tf.constant(ORACLE[field.name].astype(np.int32)) for field in INPUTS}
     reads = {field.name: tf.zeros([len(ORACLE["input_ids"])], tf.int32) for field in head.inputs}
     encoded = bert(*inputs.values(), config, execution)
@@ -201,7 +201,7 @@ def config_of(kind: str, head: str = "QuestionAnswering") -> BertConfig:
 
 def test_words_cannot_be_predicted_from_projected_embeddings():
     with pytest.raises(ConfigError, match="embedding_size 8, hidden_size 12; pre-train another model"):
-        registry.of(HeadSpec(2, PRETRAINING)).variables(config_of("electra"))
+        registry.make_head(HeadSpec(2, PRETRAINING)).variables(config_of("electra"))
 
 
 def test_a_forecast_counts_the_variables():

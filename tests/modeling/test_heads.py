@@ -86,7 +86,7 @@ def test_a_part_of_the_mean_is_of_the_whole_batch():
 )
 def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
     given = LOGITS[:, :1] if kind == REGRESSION else LOGITS
-    head = registry.of(HeadSpec(given.shape[1], kind))
+    head = registry.make_head(HeadSpec(given.shape[1], kind))
     served = evaluate(lambda: head.serving({"logits": tf.constant(given)}))
     assert served.keys() == {name}
     np.testing.assert_allclose(served[name], scores.scores(kind, given).reshape(shape), rtol=1e-5)
@@ -94,4 +94,4 @@ def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
 
 def test_a_head_that_is_not_registered_is_one_line():
     with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
-        registry.of(HeadSpec(2, "tagz"))
+        registry.make_head(HeadSpec(2, "tagz"))

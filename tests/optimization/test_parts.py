@@ -69,5 +69,5 @@ def test_layers_that_the_model_does_not_have_are_refused():
     ],
 )
 def test_each_layer_has_its_share_of_the_rate_of_the_one_above(name, factor):
-    assert LayerDecay(0.5, layers=3).of(part_of(name)) == factor
-    assert LayerDecay().of(part_of(name)) == 1.0
+    assert LayerDecay(0.5, layers=3).factor_of(part_of(name)) == factor
+    assert LayerDecay().factor_of(part_of(name)) == 1.0

@@ -26,7 +26,7 @@ class Cell(NamedTuple):
     def compare(self, *, in_turn: bool = False, **sizes: Any) -> tuple[Forecast, int, int]:
         """Returns the forecast, the bytes of all variables, and the live peak of what the step itself allocates."""
         model = steps.config(self.hidden, self.layers, **sizes)
-        options = with_head(ComputeOptions(**{**self.changes, "on_gpu": False}), heads.of(self.head), model)
+        options = with_head(ComputeOptions(**{**self.changes, "on_gpu": False}), heads.make_head(self.head), model)
         memory, state = steps.memory_of(model, self.tokens, self.batch_size, options, self.head, in_turn=in_turn)
         return forecast(model, tokens=self.tokens, batch_size=self.batch_size, options=options), state, memory.peak
 

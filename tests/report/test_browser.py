@@ -78,7 +78,7 @@ def pages(tmp_path_factory):
     runs = {"finished": [finished], "begun": [begun], "both": [finished, begun]}
     runs |= {"series": [folder / "series"], "tasks": tasks, "noisy": [noisy]}
     for name, folders in runs.items():
-        page.write(folder / f"{name}.html", run_files.read(folders))
+        page.write(folder / f"{name}.html", run_files.read_runs(folders))
     return folder
 
 

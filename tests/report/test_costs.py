@@ -15,7 +15,7 @@ def folder(tmp_path):
 
 
 def of(folder):
-    return costs.of(run_files.read([folder])[0])
+    return costs.costs_of(run_files.read_runs([folder])[0])
 
 
 def shares(parts):

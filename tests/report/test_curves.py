@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
 @pytest.fixture
 def run(tmp_path):
-    return run_files.read([example.finished(tmp_path / "run")])[0]
+    return run_files.read_runs([example.finished(tmp_path / "run")])[0]
 
 
 def of_measures(measures, *runs):
@@ -25,7 +25,7 @@ def rows(chart):
 def logged(folder, lines):
     example.begun(folder)
     example.write_lines(folder / "metrics.jsonl", lines)
-    (run,) = run_files.read([folder])
+    (run,) = run_files.read_runs([folder])
     return run
 
 
@@ -53,13 +53,13 @@ def test_memory_of_a_gpu(tmp_path):
 
 
 def test_several_runs_share_a_chart_and_seeds_of_a_series_a_line(run, tmp_path):
-    (other,) = run_files.read([example.begun(tmp_path / "other")])
+    (other,) = run_files.read_runs([example.begun(tmp_path / "other")])
     (loss, _) = of_measures(curves.LEARNING, run, other)
     assert [(row["name"], row["line"]) for row in rows(loss)] == [("run", 0), ("other", 1)]
     assert loss["summary"] == ""
     for seed in (1, 2):
         example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
-    found = run_files.groups(run_files.read([tmp_path / "series"]))
+    found = run_files.groups(run_files.read_runs([tmp_path / "series"]))
     for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
         assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
 
@@ -82,12 +82,12 @@ def test_long_run_is_smoothed_and_says_what_a_point_is(tmp_path):
 def test_steps_of_an_epoch(tmp_path, schedule, steps):
     folder = example.begun(tmp_path)
     example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})
-    (run,) = run_files.read([folder])
+    (run,) = run_files.read_runs([folder])
     assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == curves.steps_an_epoch(run) == steps
 
 
 def test_each_task_has_its_evaluations(tmp_path):
-    runs = run_files.read([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
+    runs = run_files.read_runs([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
     found = [(chart["title"], len(rows(chart))) for chart in curves.of_evaluations(run_files.groups(runs))]
     assert found == [(f"Dev {name}, {task}", 1) for task in ("RTE", "MRPC") for name in ("accuracy", "loss")]
 
@@ -101,7 +101,7 @@ def test_each_task_has_its_evaluations(tmp_path):
     ],
 )
 def test_training_time_by_hand(tmp_path, training, seconds):
-    (run,) = run_files.read([example.finished(tmp_path, **training)])
+    (run,) = run_files.read_runs([example.finished(tmp_path, **training)])
     assert curves.training_seconds(run) == (seconds and pytest.approx(seconds))
 
 

@@ -9,7 +9,7 @@ from tests.report import example
 
 
 def figures(*folders):
-    (group,) = run_files.groups(run_files.read(folders))
+    (group,) = run_files.groups(run_files.read_runs(folders))
     return {name: (value, *notes) for name, value, notes in headline.figures(group)}
 
 
@@ -66,11 +66,11 @@ def test_how_far_a_run_came(tmp_path, results, metrics, schedule, sentence):
     (folder / "eval_results.json").write_text(json.dumps(results))
     if metrics is not None:
         (folder / "metrics.jsonl").write_text(metrics)
-    assert headline.state(run_files.read([folder])[0]).startswith(sentence)
+    assert headline.state(run_files.read_runs([folder])[0]).startswith(sentence)
 
 
 def test_tables_of_the_configuration(tmp_path):
-    (run,) = run_files.read([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
+    (run,) = run_files.read_runs([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
     tables = settings.tables(run)
     assert tables["Flags"] == {"task_name": "RTE", "seed": "7"}
     assert tables["Training"] == {"train_batch_size": "8"}  # what flags say stands there only
@@ -79,12 +79,12 @@ def test_tables_of_the_configuration(tmp_path):
     machine = {"strategy": "one_device", "devices": "/device:CPU:0", "replicas": "1"}
     assert settings.environment(run) == {**machine, "tensorflow": "2.15.1"}
     (tmp_path / "run_config.json").unlink()
-    (run,) = run_files.read([tmp_path])
+    (run,) = run_files.read_runs([tmp_path])
     assert (settings.tables(run), settings.environment(run)) == ({}, {})
 
 
 def test_only_differences_between_runs(tmp_path):
-    runs = run_files.read([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
+    runs = run_files.read_runs([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
     assert settings.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
 
 

@@ -14,7 +14,7 @@ KEY = ("RTE", "dev", "accuracy")
 
 
 def runs(tmp_path, *accuracies):
-    return run_files.read([example.finished(tmp_path / f"{a}", accuracy=a) for a in accuracies])
+    return run_files.read_runs([example.finished(tmp_path / f"{a}", accuracy=a) for a in accuracies])
 
 
 FOUND = {"metric": "eval_accuracy", "target": 0.8, "step": 120, "value": 0.81, "seconds": 93.0, "training_seconds": 80.0}
@@ -195,7 +195,7 @@ def test_a_page_of_many_labels_is_bounded_and_says_what_is_left_out(tmp_path):
     panel = {**PANEL, "rows": [[name, 0.5] for name in names]}
     content["splits"]["dev"].update(labels=names, confusion=counts, per_class=rows, panels=[panel])
     example.write_json(example.finished(tmp_path / "run") / "eval_results.json", content)
-    (run,) = run_files.read([tmp_path / "run"])
+    (run,) = run_files.read_runs([tmp_path / "run"])
     tracemalloc.start()
     outcome.confusion(content["splits"]["dev"])
     assert tracemalloc.get_traced_memory()[1] < 60e6  # 8 MB for each array of counts; a dictionary for each count has 200 MB

@@ -63,7 +63,7 @@ class Outline(html.parser.HTMLParser):
 def outline(*folders, drawn=False):
     """Reads a page, whose pictures are empty unless they are `drawn`."""
     with contextlib.nullcontext() if drawn else mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
-        return Outline(page.render(run_files.read(folders)))
+        return Outline(page.render(run_files.read_runs(folders)))
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_folds_of_a_cross_validation_have_a_mean(tmp_path):
 
 
 def test_loads_nothing_from_elsewhere_and_policy_lets_its_own_scripts_run_and_no_other(finished):
-    text = page.render(run_files.read([finished]))
+    text = page.render(run_files.read_runs([finished]))
     found = Outline(text)
     assert all(address.startswith(("data:", "#")) for address in found.addresses)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -255,7 +255,7 @@ def size(text):
 
 
 def test_more_runs_than_can_be_told_apart(tmp_path):
-    runs = run_files.read([example.finished(tmp_path / f"seed-{seed}", seed=seed) for seed in range(26)])
+    runs = run_files.read_runs([example.finished(tmp_path / f"seed-{seed}", seed=seed) for seed in range(26)])
     text = page.render(runs)
     assert "2 more are in the tables" in text
     assert "22 more runs have their own reports" in text
@@ -287,12 +287,12 @@ def test_large_run_stays_below_two_megabytes(tmp_path):
     example.write_json(folder / "eval_results.json", content)
     live, changes = example.LIVE, "".join(f"{5000 + step}\t1\t{step + 1}\tcpu\ta\n" for step in range(5_000))
     (folder / "live_memory_step8.tsv").write_text(live + changes)
-    text = page.render(run_files.read([folder]))
+    text = page.render(run_files.read_runs([folder]))
     assert "200 MiB at the peak" in text
     assert size(text) < 2_000_000
 
 
 def test_half_a_character_is_written(finished):
     example.write_lines(finished / "wrong_examples.jsonl", [{**example.WRONG, "text_a": "half \ud800"}])
-    page.write(finished / "report.html", run_files.read([finished]))
+    page.write(finished / "report.html", run_files.read_runs([finished]))
     assert "half ?" in (finished / "report.html").read_text(encoding="utf-8")

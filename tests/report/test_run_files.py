@@ -10,7 +10,7 @@ from tests.report import example
 
 
 def read_one(folder):
-    (run,) = run_files.read([folder])
+    (run,) = run_files.read_runs([folder])
     return run
 
 
@@ -64,7 +64,7 @@ def test_damaged_results_are_none(tmp_path, content):
 def test_folder_without_a_run(tmp_path, name, problem):
     example.write_json(tmp_path / "seeds.json", {})
     with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path / name))}[^ ]*: {problem}"):
-        run_files.read([tmp_path / name])
+        run_files.read_runs([tmp_path / name])
 
 
 def series(folder, *seeds, **training):
@@ -74,7 +74,7 @@ def series(folder, *seeds, **training):
 
 
 def found(of, *folders):
-    return [(group.name, [run.name for run in group.runs]) for group in of(run_files.read(folders))]
+    return [(group.name, [run.name for run in group.runs]) for group in of(run_files.read_runs(folders))]
 
 
 def test_series_is_one_group_and_a_sample(tmp_path):
@@ -96,7 +96,7 @@ def test_folds_of_one_cross_validation_are_a_group_and_a_sample(tmp_path):
     for name in ("a", "b"):
         for fold in (1, 2):
             example.begun(tmp_path / name / f"fold-{fold}", seed=1, train_examples_sha256=f"rows without {fold}")
-    (sample,) = run_files.samples(run_files.read([tmp_path / "a"]))
+    (sample,) = run_files.samples(run_files.read_runs([tmp_path / "a"]))
     assert (sample.name, len(sample.runs), sample.differ_in) == ("a", 2, "folds")
     assert found(run_files.groups, tmp_path / "a") == [("a", ["fold-1", "fold-2"])]
     assert len(found(run_files.samples, tmp_path / "a", tmp_path / "b")) == 2
@@ -116,4 +116,4 @@ def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
 def test_a_sweep_of_which_no_run_began_is_refused(tmp_path):
     (tmp_path / "sweep.tsv").write_text("task\terror\nMRPC\tno data\n")
     with pytest.raises(OutputError, match="no run of the sweep started; sweep.tsv has their errors"):
-        run_files.read([tmp_path])
+        run_files.read_runs([tmp_path])

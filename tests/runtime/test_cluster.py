@@ -21,7 +21,7 @@ FIRST = {"type": "worker", "index": 0}
 
 def read(jobs=None, task=None, **more):
     parts = {"cluster": jobs, "task": task, **more}
-    return cluster.read({"TF_CONFIG": json.dumps({key: value for key, value in parts.items() if value is not None})})
+    return cluster.read_cluster({"TF_CONFIG": json.dumps({key: value for key, value in parts.items() if value is not None})})
 
 
 def worker(jobs, task_type, index):
@@ -30,7 +30,7 @@ def worker(jobs, task_type, index):
 
 @pytest.mark.parametrize("text", [None, " \n", "{}", '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}'])
 def test_one_machine(text):
-    assert cluster.read({} if text is None else {"TF_CONFIG": text}) is None
+    assert cluster.read_cluster({} if text is None else {"TF_CONFIG": text}) is None
 
 
 def test_workers_are_in_the_order_of_tensorflow():
@@ -113,7 +113,7 @@ MISTAKES = {
 @pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text[:60])
 def test_a_mistake_is_one_line(text):
     with pytest.raises(DeviceError) as caught:
-        cluster.read({"TF_CONFIG": text})
+        cluster.read_cluster({"TF_CONFIG": text})
     assert str(caught.value).startswith(f"TF_CONFIG: {MISTAKES[text]}")
     assert "\n" not in str(caught.value)
 
@@ -126,7 +126,7 @@ def test_a_long_value_is_cut():
 
 def test_the_example_of_the_page_is_two_machines():
     (line,) = re.findall(r"^    export TF_CONFIG='(.*)'$", PAGE.read_text(), re.MULTILINE)
-    assert len(cluster.read({"TF_CONFIG": line}).workers) == 2
+    assert len(cluster.read_cluster({"TF_CONFIG": line}).workers) == 2
 
 
 def block(language):
@@ -168,7 +168,7 @@ def slurm(tmp_path, programs):
 def test_the_slurm_script_gives_each_node_its_place(slurm):
     result = slurm()
     assert result.returncode == 0, result.stderr
-    found = [cluster.read({"TF_CONFIG": line}) for line in result.stdout.splitlines()]
+    found = [cluster.read_cluster({"TF_CONFIG": line}) for line in result.stdout.splitlines()]
     assert [each.own.address for each in found] == ["n1:24567", "n2:24567", "n7:24567"]
     assert [each.position for each in found] == [0, 1, 2]
     assert result.stderr.splitlines()[0].startswith("run_classifier.py --task_name=MRPC --strategy=multi_worker ")
@@ -190,7 +190,7 @@ def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path):
     addresses = [f"{job['metadata']['name']}-{index}.{pod['subdomain']}:{port}" for index in range(2)]
     for index in range(job["spec"]["completions"]):
         result = shell(tmp_path, container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
-        found = cluster.read({"TF_CONFIG": result.stdout})
+        found = cluster.read_cluster({"TF_CONFIG": result.stdout})
         assert ([each.address for each in found.workers], found.position) == (addresses, index)
     assert claim["kind"] == "PersistentVolumeClaim"
 

@@ -13,7 +13,9 @@ CPU, GPU = ("/device:CPU:0",), ("/device:GPU:0",)
 CPUS, GPUS = tuple(f"/device:CPU:{n}" for n in range(2)), tuple(f"/device:GPU:{n}" for n in range(2))
 MIRRORED, OVER_MACHINES = {"strategy": "mirrored"}, {"strategy": "multi_worker"}
 NCCL, RING = {"cross_device_ops": "nccl"}, {"all_reduce_alg": "ring"}
-TWO_MACHINES = cluster.read({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'})
+TWO_MACHINES = cluster.read_cluster(
+    {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'}
+)
 
 
 @pytest.mark.parametrize(

@@ -127,17 +127,17 @@ def _two_gpus(monkeypatch):
 
 def test_memory_of_the_process_grows_with_what_it_touches():
     use = MemoryUse()
-    before = use.read()["host_memory_mb"]
+    before = use.measure()["host_memory_mb"]
     with mmap.mmap(-1, 64 * MEBIBYTE) as held:  # new pages, where malloc may have kept freed ones
         for start in range(0, 64 * MEBIBYTE, mmap.PAGESIZE):
             held[start] = 1
-        after = use.read()["host_memory_mb"]
+        after = use.measure()["host_memory_mb"]
     assert after - before == pytest.approx(64, abs=16)
 
 
 @pytest.mark.usefixtures("_two_gpus")
 def test_gpu_that_has_most():
-    found = MemoryUse().read()
+    found = MemoryUse().measure()
     assert (found["gpu_memory_mb"], found["gpu_memory_peak_mb"]) == (20, 40)
 
 
@@ -147,18 +147,18 @@ def test_gpu_that_does_not_tell_is_not_asked_again(monkeypatch, error):
     ask = mock.Mock(side_effect=error)
     monkeypatch.setattr(tf.config.experimental, "get_memory_info", ask)
     use = MemoryUse()
-    assert [use.read().keys() for _ in range(2)] == [{"host_memory_mb"}] * 2
+    assert [use.measure().keys() for _ in range(2)] == [{"host_memory_mb"}] * 2
     ask.assert_called_once()
 
 
 @pytest.mark.usefixtures("_two_gpus")
 def test_where_devices_cannot_be_set_up_only_the_host_counts(monkeypatch):
     monkeypatch.setattr(tf.config, "list_logical_devices", mock.Mock(side_effect=RuntimeError("GPU")))
-    assert MemoryUse().read().keys() == {"host_memory_mb"}
+    assert MemoryUse().measure().keys() == {"host_memory_mb"}
     # With several machines, or without a GPU, no device is set up.
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda _: pytest.fail("sets up the devices"))
     monkeypatch.setenv("TF_CONFIG", "{}")
-    assert MemoryUse().read().keys() == {"host_memory_mb"}
+    assert MemoryUse().measure().keys() == {"host_memory_mb"}
     monkeypatch.delenv("TF_CONFIG")
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: [])
-    assert MemoryUse().read().keys() == {"host_memory_mb"}
+    assert MemoryUse().measure().keys() == {"host_memory_mb"}

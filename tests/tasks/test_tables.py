@@ -32,7 +32,7 @@ def write(folder, data: bytes, name: str = "train.tsv"):
 
 def rows(path, *columns, **options):
     """Returns the line and the cells of each row."""
-    return list(open_table(path, **options).read(columns, lambda line, cells: (line, cells)))
+    return list(open_table(path, **options).read_rows(columns, lambda line, cells: (line, cells)))
 
 
 def cells(path, *columns, **options):
@@ -142,7 +142,7 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(tmp_path):
 
     path = write(tmp_path, b"x\ty\na\t\nbad\t\nb\nc\xff\t\nd\t\n")
     problems: list[DataError] = []
-    assert list(open_table(path).read(["x"], make, problems.append)) == ["a", "d"]
+    assert list(open_table(path).read_rows(["x"], make, problems.append)) == ["a", "d"]
     assert list(map(str, problems)) == [
         f"{path}:3: it is bad",
         f"{path}:4: 1 cells, expected 2; cells are separated by tabs",
@@ -200,7 +200,7 @@ def test_quotes_of_pandas_in_tsv_are_read_or_left_if_a_format_says_so(tmp_path):
     path = write(tmp_path, b'x\ty\n"The ""rain"" fell."\t1\n"two\nlines"\t0\n')
     remedy = "add --file_format=quoted_tsv, or tsv if the quotes belong to the text"
     problems: list[DataError] = []
-    assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == ['lines"']
+    assert list(open_table(path).read_rows(["x"], lambda _, row: row[0], problems.append)) == ['lines"']
     assert [str(one).partition(": ")[0] for one in problems] == [f"{path}:2", f"{path}:3"]
     assert all(str(one).endswith(remedy) for one in problems)
     assert rows(path, "x", form="quoted_tsv") == [(2, ['The "rain" fell.']), (3, ["two\nlines"])]
@@ -260,7 +260,7 @@ def test_parquet_is_rows_with_lists_and_missing_values(tmp_path, monkeypatch):
     assert rows(path, "x", "y", "z", "b") == [(1, ["a", [1, 2], "2020-01-02", "t"]), (2, [None, [], "2020-01-02", b"\xff"])]
     assert message_of(path, "w") == f"{path}: row 1: no column 'w'; the first object has x, y, z, b"
     kept = text_lines.Kept(path)
-    assert list(open_table(kept).read(["x"], lambda *_: kept.columns)) == [("x", "y", "z", "b")] * 2
+    assert list(open_table(kept).read_rows(["x"], lambda *_: kept.columns)) == [("x", "y", "z", "b")] * 2
     assert kept.row == (None, [], "2020-01-02", "b'\\xff'")
     files.write_table(pyarrow.table({"x": pyarrow.array([], pyarrow.string())}), path)
     assert message_of(path, "x") == f"{path}: the file has no rows"
@@ -365,7 +365,7 @@ def test_objects_are_read_by_name_and_arrays_by_place(tmp_path):
 )
 def test_wrong_json_is_the_problem_of_its_row(tmp_path, line, problem):
     path, problems = write(tmp_path, b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl"), []
-    assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == [1, 3]
+    assert list(open_table(path).read_rows(["x"], lambda _, row: row[0], problems.append)) == [1, 3]
     assert [str(one).startswith(f"{path}{problem}") for one in problems] == [True]
 
 
@@ -403,7 +403,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name, row):
 
     def peak(count: int) -> int:
         tracemalloc.start()
-        for _ in itertools.islice(open_table(path, header=False).read(["1"], lambda _, cells: cells), count):
+        for _ in itertools.islice(open_table(path, header=False).read_rows(["1"], lambda _, cells: cells), count):
             pass
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -426,5 +426,5 @@ def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(
     with pytest.raises(DataError, match="it is a pipe, which can be read only once"):
         open_table(path)
     writer.start()
-    assert list(open_table(text_lines.Once(path)).read(["text"], lambda _, row: row[0])) == ["one", "two"]
+    assert list(open_table(text_lines.Once(path)).read_rows(["text"], lambda _, row: row[0])) == ["one", "two"]
     writer.join()

@@ -78,7 +78,7 @@ def test_other_processes_get_the_same_and_a_file_of_padding_and_truncation_does_
 def test_special_tokens_are_found_by_name(tmp_path):
     special = ("</s>", "<mask>", "<unk>", "<s>", "<pad>")
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level(special=special))
-    vocabulary = library.read(tmp_path / "tokenizer.json")
+    vocabulary = library.read_tokenizer(tmp_path / "tokenizer.json")
     with pytest.raises(VocabularyError, match="only a WordPiece vocabulary will do here"):
         Vocabulary.from_file(tmp_path / "tokenizer.json")
     assert [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id] == [4, 2, 3, 0, 1]
@@ -100,7 +100,7 @@ def test_special_tokens_are_found_by_name(tmp_path):
 def test_damaged_files_end_in_one_line(content, expected, tmp_path):
     if content is not None:
         (tmp_path / "tokenizer.json").write_bytes(content)
-    line = refusal(VocabularyError, library.read, tmp_path / "tokenizer.json")
+    line = refusal(VocabularyError, library.read_tokenizer, tmp_path / "tokenizer.json")
     assert expected in line
     assert line.startswith(f"{tmp_path}/tokenizer.json")
 

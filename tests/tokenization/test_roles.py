@@ -55,7 +55,7 @@ def read(folder, made, **beside):
     (folder / "tokenizer.json").write_text(json.dumps(made))
     for name, values in beside.items():
         (folder / f"{name}.json").write_text(json.dumps(values))
-    return library.read(folder / "tokenizer.json")
+    return library.read_tokenizer(folder / "tokenizer.json")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_names_are_in_the_files_beside_it_and_are_kept_with_it(tmp_path):
     (tmp_path / "kept").mkdir()
     for name, text in vocabulary.files().items():
         (tmp_path / "kept" / name).write_text(text)
-    again = library.read(tmp_path / "kept" / "tokenizer.json")
+    again = library.read_tokenizer(tmp_path / "kept" / "tokenizer.json")
     assert (again.special, again.fingerprint) == (vocabulary.special, vocabulary.fingerprint)
     plain = read(tmp_path, made, tokenizer_config={"pad_token": "fill"}, special_tokens_map={})
     assert plain.fingerprint != vocabulary.fingerprint

@@ -169,10 +169,10 @@ def test_two_files_that_disagree_are_refused(tmp_path):
 
 def test_what_only_the_slow_tokenizers_apply_is_a_warning(tmp_path, caplog):
     folder(tmp_path, tokenizer_config={"do_basic_tokenize": True, "never_split": None})
-    text_rules.read(tmp_path)
+    text_rules.read_rules(tmp_path)
     assert caplog.messages == []
     folder(tmp_path, tokenizer_config={"do_basic_tokenize": False, "never_split": ["un"]})
-    text_rules.read(tmp_path)
+    text_rules.read_rules(tmp_path)
     said = "is not applied; the fast tokenizers of transformers do not apply it either"
     assert caplog.messages == [
         f"{tmp_path / 'tokenizer_config.json'}: {key} {said}" for key in ("do_basic_tokenize", "never_split")

@@ -29,7 +29,7 @@ def write(folder: Path, name: str, **files) -> Path:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_ids_of_texts_and_pairs_are_those_of_transformers(name, tmp_path):
-    vocabulary = library.read(library.file_in(write(tmp_path, name).parent, "tokenizer.json"))
+    vocabulary = library.read_tokenizer(library.file_in(write(tmp_path, name).parent, "tokenizer.json"))
     tokenizer = library.tokenizer_of(vocabulary, lower_case=False)
     texts = ORACLE["texts"]
     assert rows(sentences.build([(text, None) for text in texts], None, tokenizer, max_seq_length=999)) == FOLDERS[name]["ids"]
@@ -39,11 +39,11 @@ def test_ids_of_texts_and_pairs_are_those_of_transformers(name, tmp_path):
 
 
 def test_the_file_that_is_made_gives_the_same_ids_and_fingerprint(tmp_path):
-    vocabulary = library.read(write(tmp_path, "albert"))
+    vocabulary = library.read_tokenizer(write(tmp_path, "albert"))
     assert (tmp_path / "spiece.model").is_file()
     for name, text in vocabulary.files().items():
         (tmp_path / name).write_text(text)
-    again = library.read(tmp_path / "tokenizer.json")
+    again = library.read_tokenizer(tmp_path / "tokenizer.json")
     assert again.fingerprint == vocabulary.fingerprint
     assert library.tokenizer_of(again, lower_case=False).ids("the mill") == library.tokenizer_of(
         vocabulary, lower_case=False
@@ -51,13 +51,15 @@ def test_the_file_that_is_made_gives_the_same_ids_and_fingerprint(tmp_path):
 
 
 def test_added_tokens_have_the_ids_of_their_file(tmp_path):
-    pieces = len(sentencepiece.read(write(tmp_path, "deberta")).pieces)
+    pieces = len(sentencepiece.read_model(write(tmp_path, "deberta")).pieces)
     path = write(tmp_path, "deberta", **{"added_tokens.json": json.dumps({"mill": pieces, "[MASK]": pieces + 1})})
-    vocabulary = library.read(path)
+    vocabulary = library.read_tokenizer(path)
     assert (vocabulary.mask_id, len(vocabulary)) == (pieces + 1, pieces + 2)
     assert pieces in library.tokenizer_of(vocabulary, lower_case=False).ids("the mill")
     (tmp_path / "added_tokens.json").write_text(json.dumps({"[MASK]": 7}))
-    assert "the added token '[MASK]' has the id 7 there, but would get" in refusal(VocabularyError, library.read, path)
+    assert "the added token '[MASK]' has the id 7 there, but would get" in refusal(
+        VocabularyError, library.read_tokenizer, path
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_added_tokens_have_the_ids_of_their_file(tmp_path):
     ],
 )
 def test_what_files_beside_it_say_wrongly_is_one_line(files, said, tmp_path):
-    assert said in refusal(VocabularyError, library.read, write(tmp_path, "albert", **files))
+    assert said in refusal(VocabularyError, library.read_tokenizer, write(tmp_path, "albert", **files))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_what_files_beside_it_say_wrongly_is_one_line(files, said, tmp_path):
 )
 def test_damaged_models_are_one_line(data, said, tmp_path):
     (tmp_path / "spm.model").write_bytes(data)
-    assert said in refusal(VocabularyError, library.read, tmp_path / "spm.model")
+    assert said in refusal(VocabularyError, library.read_tokenizer, tmp_path / "spm.model")
 
 
 def test_any_change_of_a_byte_is_read_or_refused(tmp_path):
@@ -107,7 +109,7 @@ def test_any_change_of_a_byte_is_read_or_refused(tmp_path):
             changed[draw.randrange(len(data))] = draw.randrange(256)
         path.write_bytes(changed[: draw.choice([len(data), draw.randrange(len(data))])])
         try:
-            sentencepiece.read(path)
+            sentencepiece.read_model(path)
         except VocabularyError:
             refused += 1
     assert refused > 100

@@ -7,7 +7,7 @@ import bert_tf
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.errors import FlagError
 from bert_tf.extensions.engines.converted_engine import ConvertedEngine
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.training import batch_machine
 from bert_tf.training.settings import MachineSettings
 
@@ -15,7 +15,7 @@ PAIRS = [("the old rain", "new bread"), ("a red wind .", "storm over the salt"),
 
 
 def inference(home, **settings):
-    return batch_machine.inference(read(MachineSettings, settings), None, [], environment={"BERT_TF_HOME": str(home)})
+    return batch_machine.inference(read_settings(MachineSettings, settings), None, [], environment={"BERT_TF_HOME": str(home)})
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
@@ -102,7 +102,7 @@ def audit_data(**settings: Any) -> AuditResult:
     Raises:
       BertError: invalid settings or input.
     """
-    return audit(read(AuditSettings, settings), environment=os.environ)
+    return audit(read_settings(AuditSettings, settings), environment=os.environ)
 
 
 def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditResult:

@@ -55,7 +55,7 @@ def _read(path: Path) -> Mapping[str, Cells]:
             raise tables.RowError(f"the id {guid!r:.80} is in a line above; each row has one prediction")
         cells_by_id[guid] = dict(zip(table.names, values[1:]))
 
-    list(table.read([_ID, *table.names], add))
+    list(table.read_rows([_ID, *table.names], add))
     if not cells_by_id:
         raise DataError("no predictions below the header line", path)
     return cells_by_id

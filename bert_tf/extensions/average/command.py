@@ -18,7 +18,7 @@ from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import takes
 from bert_tf.metrics import ranking
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import read, same, setting
+from bert_tf.settings import read_settings, same, setting
 from bert_tf.tokenization import library
 
 extension.needed("checkpoint", "average_checkpoints")
@@ -70,7 +70,7 @@ def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.
       BertError: invalid settings or input.
     """
     names = [checkpoints] if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
-    chosen = read(AverageSettings, {"checkpoints": names, **settings})
+    chosen = read_settings(AverageSettings, {"checkpoints": names, **settings})
     average(chosen)
     return Path(chosen.output)
 
@@ -119,7 +119,7 @@ def _last(folder: Path, count: int) -> list[str]:
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
-    lines = evaluations.read(folder, up_to=_ALL)
+    lines = evaluations.read_evaluations(folder, up_to=_ALL)
     if not lines:
         raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
     known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
@@ -189,7 +189,7 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
     meaning = {name: record[name] for name in _SAME if name in record}
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
     if "vocabulary_sha256" not in meaning and vocabulary.is_file():
-        meaning["vocabulary_sha256"] = library.read(vocabulary).fingerprint
+        meaning["vocabulary_sha256"] = library.read_tokenizer(vocabulary).fingerprint
     return meaning
 
 

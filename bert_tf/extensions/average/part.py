@@ -48,5 +48,5 @@ def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
     entries = mean.mean_weights(checkpoints)
     with atomic.readable_errors(folder):
         write_checkpoint(name, entries)
-    kept.keep_alone(name, output_dir)
+    kept.keep_only(name, output_dir)
     return os.fspath(name)

@@ -15,7 +15,7 @@ from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, setting_names
 from bert_tf.training.settings import MachineSettings
 
 extension.needed("evaluate", "calibrate")
@@ -77,7 +77,7 @@ def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated
     Raises:
       BertError: invalid settings or data, or a model without probabilities.
     """
-    return calibrated(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
+    return calibrated(read_settings(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:

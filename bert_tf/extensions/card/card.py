@@ -74,7 +74,7 @@ class Model:
         name, above = self.trained.folder.name, self.trained.folder.parent
         is_inner = name in run_layout.MODELS and (above / run_layout.RECORD).is_file()
         try:
-            found = run_files.read([above if is_inner else self.trained.folder])[0]
+            found = run_files.read_runs([above if is_inner else self.trained.folder])[0]
         except OutputError:
             return Run("", self.trained.folder, {}, (), (), (), ())
         own, ending = found.own, f" ({name})" if name in run_layout.AVERAGES else ""
@@ -105,7 +105,7 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
     """
     family, given = model.task.family, model.credits
     kind = family.kind
-    row = sample_row.of(model.trained)
+    row = sample_row.sample_row(model.trained)
     if architecture is None:
         code, line = usage.package(kind, place, pairs=model.reads_pairs, row=row)
     else:
@@ -221,7 +221,7 @@ def _classes(details: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _calibration(model: Model) -> dict[str, Any] | None:
     """Decision rule of these weights, and the quality of probabilities without and with temperatures; None without a rule."""
-    decision = Decision.of(model.trained.record)
+    decision = Decision.from_record(model.trained.record)
     if not decision.temperatures:
         return None
     found = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}

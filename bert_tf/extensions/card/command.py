@@ -20,7 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.run_layout import CARD
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | 
     Raises:
       BertError: there is no trained model, or the file cannot be written.
     """
-    return write(read(CardSettings, {"run": run, "output": output, **settings}))
+    return write(read_settings(CardSettings, {"run": run, "output": output, **settings}))
 
 
 def write(settings: CardSettings) -> Path:

@@ -19,7 +19,7 @@ from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, read_settings, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.checkpoint.tensors import Tensors
@@ -86,7 +86,7 @@ def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **set
     Raises:
       BertError: one is missing or damaged.
     """
-    return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
+    return diff(read_settings(DiffSettings, {"a": a, "b": b, **settings}))
 
 
 def diff(settings: DiffSettings) -> Difference:

@@ -16,7 +16,7 @@ from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, read_settings, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.checkpoint.tensors import Tensors
@@ -91,7 +91,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
     Raises:
       BertError: the checkpoint is missing or damaged.
     """
-    return inspect(read(InspectSettings, {"checkpoint": checkpoint, **settings}))
+    return inspect(read_settings(InspectSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def inspect(settings: InspectSettings) -> Inspected:

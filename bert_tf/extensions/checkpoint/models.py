@@ -175,7 +175,7 @@ def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
         log.warning("%s: no vocabulary beside the weights, so none is written", model.checkpoint.folder)
     elif model.vocabulary_file.name in library.SENTENCEPIECE:
-        for name, text in library.read(model.vocabulary_file).files().items():
+        for name, text in library.read_tokenizer(model.vocabulary_file).files().items():
             (folder / name).write_text(text, encoding="utf-8")
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY

@@ -19,7 +19,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import read, same, setting
+from bert_tf.settings import read_settings, same, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.checkpoint.models import PublishedModel
@@ -87,7 +87,7 @@ def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wri
     Raises:
       BertError: invalid settings or input.
     """
-    return strip(read(StripSettings, {"checkpoint": checkpoint, **settings}))
+    return strip(read_settings(StripSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def strip(settings: StripSettings) -> Written:
@@ -126,7 +126,7 @@ def rename_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wr
     Raises:
       BertError: invalid settings or input.
     """
-    return rename(read(RenameSettings, {"checkpoint": checkpoint, **settings}))
+    return rename(read_settings(RenameSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def rename(settings: RenameSettings) -> Written:
@@ -190,7 +190,7 @@ def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> W
     Raises:
       BertError: invalid settings or input.
     """
-    return convert(read(ConvertSettings, {"checkpoint": checkpoint, **settings}))
+    return convert(read_settings(ConvertSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def convert(settings: ConvertSettings) -> Written:

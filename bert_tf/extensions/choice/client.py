@@ -29,7 +29,7 @@ def chosen(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signatur
     inputs = {**strings("context", "question"), "options": tf1.placeholder(tf.string, [None, None], "options")}
     shape = tf.shape(inputs["options"])
     features, option_of = _read_options(exported, tokenizer, inputs, shape)
-    served = heads.of(trained.head).serving(graph.compute(trained, features).logits)
+    served = heads.make_head(trained.head).serving(graph.compute(trained, features).logits)
     scores = tf.reshape(tf.math.segment_mean(served["scores"], option_of), shape)
     best = tf.argmax(scores, axis=-1)
     option = tf.gather(inputs["options"], best, axis=1, batch_dims=1)

@@ -61,7 +61,7 @@ class ChoiceFamily(Family):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:
-        return cls(Decision.of(record))
+        return cls(Decision.from_record(record))
 
     def as_trained(self, record: Mapping[str, Any]) -> ChoiceFamily:
         return self.from_record(record)

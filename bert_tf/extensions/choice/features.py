@@ -67,10 +67,10 @@ def build(
     first_lengths = total(cut.first) + np.int32(1 + separators)
     lengths = first_lengths + total(heads) + option_spans[0].lengths + total(tails) + np.int32(1)
     token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
-    copy(context.of(rows), cut.first, token_ids, starts + 1)
-    end = copy(before.of(rows), heads, token_ids, starts + first_lengths)
-    end = copy(options.of(option_of), option_spans, token_ids, end)
-    copy(after.of(rows), tails, token_ids, end)
+    copy(context.taken(rows), cut.first, token_ids, starts + 1)
+    end = copy(before.taken(rows), heads, token_ids, starts + first_lengths)
+    end = copy(options.taken(option_of), option_spans, token_ids, end)
+    copy(after.taken(rows), tails, token_ids, end)
     right = np.concatenate([np.arange(count) == answer for count, answer in zip(counts, answers)] or [np.zeros(0, np.bool_)])
     return Features(
         token_ids=token_ids,

@@ -205,7 +205,7 @@ def _table(
         name = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
         return _examples(name, form, dict(zip(form[0], row)))
 
-    return itertools.chain.from_iterable(table.read([*form[0], *ids], examples, report))
+    return itertools.chain.from_iterable(table.read_rows([*form[0], *ids], examples, report))
 
 
 def _examples(name: str, form: Form, row: Mapping[str, Any]) -> list[ChoiceExample]:

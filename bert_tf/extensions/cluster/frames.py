@@ -21,7 +21,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.library.result import Result
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of
 from bert_tf.tasks.base import Family
 from bert_tf.training import batch_machine, sources
 from bert_tf.training.settings import MachineSettings, with_threads
@@ -84,7 +84,7 @@ def predict_frame(
     refuse_missing()
     from bert_tf.extensions.cluster import spark, values
 
-    family, work = _prepared(checkpoint, frame, Work(output, columns or {}, read(FrameSettings, settings)))
+    family, work = _prepared(checkpoint, frame, Work(output, columns or {}, read_settings(FrameSettings, settings)))
     column = new_column(frame, work, values.type_of(family.kind), functools.partial(_predictions, work))
     return spark.with_column(frame, column)
 
@@ -109,7 +109,7 @@ def evaluate_frame(
     refuse_missing()
     from bert_tf.extensions.cluster import gathering, spark, values
 
-    family, work = _prepared(checkpoint, frame, Work(_PART, columns or {}, read(FrameSettings, settings)))
+    family, work = _prepared(checkpoint, frame, Work(_PART, columns or {}, read_settings(FrameSettings, settings)))
     column = new_column(frame, work, values.Parts.type, functools.partial(_parts, work), unread=("id",))
     made = spark.collected(spark.with_column(frame, column).select(work.output).dropna())
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))

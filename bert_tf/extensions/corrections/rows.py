@@ -55,7 +55,7 @@ def read_labels(path: str, action: str) -> dict[str, str]:
         if labels.setdefault(guid, label) != label:
             raise DataError(f"label of {guid!r} differs from that above", path, line)
 
-    list(table.read([*wanted, *filters], add))
+    list(table.read_rows([*wanted, *filters], add))
     return labels
 
 

@@ -22,7 +22,7 @@ from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.glue import GlueTask
@@ -87,7 +87,7 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[
     path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
     if path == default and not path.is_file():
         return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
-    vocabulary = library.read(path)
+    vocabulary = library.read_tokenizer(path)
     tokenizer = library.tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
     return f"word pieces of {path}", lambda text: len(tokenizer.ids(text))
 
@@ -156,7 +156,7 @@ def check_data(data_dir: str | os.PathLike[str] | None = None, **settings: Any) 
     Raises:
       BertError: the settings contradict each other, or the folder is missing.
     """
-    return check(read(CheckSettings, {"data_dir": data_dir, **settings}), environment=os.environ)
+    return check(read_settings(CheckSettings, {"data_dir": data_dir, **settings}), environment=os.environ)
 
 
 def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked:

@@ -29,7 +29,7 @@ from bert_tf.io import atomic, files, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import read, setting
+from bert_tf.settings import read_settings, setting
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
 
@@ -176,7 +176,7 @@ def fetch_data(
       BertError: a file is unavailable, has another checksum or cannot be written.
     """
     values = {"task": task, "data_dir": data_dir, "from": source_dir, "sha256": sha256}
-    return fetch(read(FetchSettings, values), environment=os.environ)
+    return fetch(read_settings(FetchSettings, values), environment=os.environ)
 
 
 def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say = log.info) -> list[Path]:

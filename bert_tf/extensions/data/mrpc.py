@@ -22,7 +22,9 @@ def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines
 
     `dev_ids` has the two ids of each dev pair. Raises `DataError` if a dev pair is not in the training file.
     """
-    lines = tables.open_table(dev_ids, form=names.TSV, header=False).read(_COLUMNS[:2], lambda line, ids: (tuple(ids), line))
+    lines = tables.open_table(dev_ids, form=names.TSV, header=False).read_rows(
+        _COLUMNS[:2], lambda line, ids: (tuple(ids), line)
+    )
     line_of = dict(lines)
     header, pairs = _pairs(train)
     test_header, test_pairs = _pairs(test)
@@ -39,7 +41,7 @@ def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines
 
 def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
     table = tables.open_table(path, form=names.TSV)
-    return table.names, list(table.read(_COLUMNS, lambda _, cells: cells))
+    return table.names, list(table.read_rows(_COLUMNS, lambda _, cells: cells))
 
 
 def _text(rows: Iterable[Sequence[str]]) -> str:

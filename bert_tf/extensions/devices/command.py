@@ -14,7 +14,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.runtime import gpu_failures, nvidia
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, read
+from bert_tf.settings import Setting, read_settings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.runtime.diagnosis import Cause
@@ -68,7 +68,7 @@ def devices(**settings: Any) -> Report:
     Raises:
       BertError: the machine does not meet the settings.
     """
-    return survey(read(DeviceSettings, settings), environment=os.environ)
+    return survey(read_settings(DeviceSettings, settings), environment=os.environ)
 
 
 def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Report:

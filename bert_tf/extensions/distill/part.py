@@ -136,7 +136,7 @@ class Distillation(Part):
         if UNLABELLED in run.examples:
             more = features(run, UNLABELLED)
             columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
-        fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
+        fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.make_head(teacher.head)).outputs]
         folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
         with contextlib.closing(_Outputs(run, teacher, folder, fields)) as outputs:
             arrays = outputs.arrays_of(columns)

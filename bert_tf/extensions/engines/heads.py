@@ -25,7 +25,7 @@ def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
     """Adds a head and returns its output; FlagError if its kind has no ONNX nodes."""
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head of ONNX', spec.kind, _HEADS)}; register it (engines.heads.register)")
-    return _HEADS[spec.kind](graph, encoded, registry.of(spec))
+    return _HEADS[spec.kind](graph, encoded, registry.make_head(spec))
 
 
 def register(kind: str, make: HeadNodes) -> None:

@@ -31,7 +31,7 @@ def build(trained: Trained, metadata: Mapping[str, str] | None = None, *, int8: 
 
 
 def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str], *, packs: bool = False) -> onnx.ModelProto:
-    head = registry.of(trained.head)
+    head = registry.make_head(trained.head)
     if len(head.outputs) > 1:
         raise FlagError(
             f"{trained.prefix}: a head with several outputs, as that of {trained.head.kind}, is not written for ONNX and"

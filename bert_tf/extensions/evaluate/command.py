@@ -22,7 +22,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read, setting, settings_of, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read_settings, setting, settings_of, values_of
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import MachineSettings
@@ -52,7 +52,7 @@ class TaskEntry:
     columns: LabelledColumns = group(LabelledColumns)
 
     @staticmethod
-    def read(value: Any) -> TaskEntry:
+    def from_job(value: Any) -> TaskEntry:
         """Reads an entry of `tasks` in a job file."""
         return job.read_entry(TaskEntry, {"name": value} if isinstance(value, str) else value)
 
@@ -87,7 +87,7 @@ class EvaluateSettings:
     @classmethod
     def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Adds the tasks, and the settings of the job file."""
-        keys = job.with_job(cls, values, lists={"tasks": TaskEntry.read}, without=_NO_KEYS)
+        keys = job.with_job(cls, values, lists={"tasks": TaskEntry.from_job}, without=_NO_KEYS)
         if "job" not in values:
             keys = {**evaluator_of(values).defaults, **keys}
         if "task_name" in values:
@@ -166,7 +166,7 @@ def evaluate(
       BertError: invalid settings or input; an unusable checkpoint becomes a row of `failed` instead.
     """
     values = {"checkpoints": checkpoints, "task_name": task_name, "output_dir": output_dir, **settings}
-    return fill_table(read(EvaluateSettings, values), runner(beam))
+    return fill_table(read_settings(EvaluateSettings, values), runner(beam))
 
 
 def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
@@ -184,8 +184,8 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     with run_folder.writing_where_a_run_is([settings.output_dir]):
         evaluator = evaluator_of(values_of(settings))
         named = checkpoints.named([evaluator.checkpoint(name, settings.model) for name in settings.checkpoints])
-        found = (datasets_of(entry, named, settings.rules.given(), evaluator) for entry in settings.tasks)
-        datasets = list(itertools.chain.from_iterable(found))
+        by_entry = (datasets_of(entry, named, settings.rules.given(), evaluator) for entry in settings.tasks)
+        datasets = list(itertools.chain.from_iterable(by_entry))
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
@@ -226,10 +226,10 @@ class Evaluator:
 
 def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
     """The evaluator of the extension of which a flag is given, by settings by name."""
-    for one in extension.found().values():
-        if any(values.get(row.name, row.default) != row.default for row in settings_of(one.evaluating)):
-            made: Evaluator = extension.load(one.evaluator)()
-            return made
+    for entry in extension.found().values():
+        if any(values.get(row.name, row.default) != row.default for row in settings_of(entry.evaluating)):
+            evaluator: Evaluator = extension.load(entry.evaluator)()
+            return evaluator
     return Evaluator()
 
 

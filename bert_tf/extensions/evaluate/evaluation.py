@@ -76,12 +76,12 @@ class Dataset:
         return with_rules(self.task.family.as_trained(model.record), self.rules)
 
 
-def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
+def leave_out_outdated(table: ResultsTable, names: Sequence[str], checkpoints: Sequence[Named]) -> None:
     """Drops outdated rows: errors of names that now resolve, and metrics of replaced weights.
 
     Rows of deleted checkpoints stay, since a run keeps only its last few.
     """
-    unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in found}
+    unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in checkpoints}
     digest = functools.lru_cache(maxsize=None)(trained.digest)
 
     def outdated(row: Row) -> bool:
@@ -120,19 +120,19 @@ def evaluate(
         except BertError as error:
             unusable.append((checkpoint, error))
     before = {row.key: row for row in table.rows}
-    done = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
+    rows = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
     left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]
     features = _Features()
     ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
     with contextlib.closing(inference.engine()) as computes, contextlib.closing(ours):
         for due in ours:
-            found = table.stored(due.key)
-            if found is not None and _is_settled(due, found, before):
+            stored = table.stored(due.key)
+            if stored is not None and _is_settled(due, stored, before):
                 log.info("%s: already done by another job", due)
-                done.append(found)
+                rows.append(stored)
             else:
-                done.append(put(table, _row(due, computes, features)))
-    return [row for row in done if row.error]
+                rows.append(put(table, _row(due, computes, features)))
+    return [row for row in rows if row.error]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,26 +154,26 @@ class _Due:
 
 def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], inference: InferenceOptions) -> Iterator[_Due]:
     """Yields due rows, grouped by architecture."""
-    first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
+    first = {model.architecture: index for index, (_, model) in reversed(list(enumerate(usable)))}
     decided = {"eval_batch_size": inference.batch_size, "precision": inference.precision}
     for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
         for dataset in datasets:
             rules = rules_of(dataset.family(model))
-            given = {"data_sha256": dataset.digest, **({"rules": rules} if rules else {})}
-            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, **given})
+            of_dataset = {"data_sha256": dataset.digest, **({"rules": rules} if rules else {})}
+            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, **of_dataset})
 
 
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
-    there = due.key in before and before[due.key].is_of(due.settings)
-    if there:
+    is_there = due.key in before and before[due.key].is_of(due.settings)
+    if is_there:
         log.info("%s: already in the table", due)
-    return there
+    return is_there
 
 
-def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
+def _is_settled(due: _Due, stored: Row, before: Mapping[Key, Row]) -> bool:
     """Whether another job has measured the row since this one began, or found it unmeasurable."""
-    failed = found.error is not None and found.settings.items() <= due.settings.items() and found != before.get(due.key)
-    return failed or found.is_of(due.settings)
+    failed = stored.error is not None and stored.settings.items() <= due.settings.items() and stored != before.get(due.key)
+    return failed or stored.is_of(due.settings)
 
 
 class _Features:
@@ -182,7 +182,7 @@ class _Features:
     def __init__(self) -> None:
         self._built: dict[tuple[object, ...], Features] = {}
 
-    def of(self, dataset: Dataset, model: Trained) -> Features:
+    def features_of(self, dataset: Dataset, model: Trained) -> Features:
         family = dataset.family(model)
         reading = (model.vocabulary.fingerprint, model.lower_case, model.limits)
         key = (documents.to_json(family.record(), sort_keys=True), dataset.digest, *reading)
@@ -198,7 +198,7 @@ def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     try:
         model.refuse(family)
         step = computes.load(model)
-        read = features.of(dataset, model)
+        read = features.features_of(dataset, model)
         start = time.perf_counter()
         outputs = computes.outputs(read)
         seconds = time.perf_counter() - start
@@ -218,9 +218,9 @@ def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
 
 def put(table: ResultsTable, row: Row) -> Row:
     """Adds and logs a row, and returns it; an error does not replace valid metrics."""
-    kept = "" if table.put(row) else "; its earlier row stays"
+    remark = "" if table.put(row) else "; its earlier row stays"
     if row.error:
-        log.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)
+        log.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, remark)
     else:
         values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
         log.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)

@@ -28,7 +28,7 @@ class ResultsTable:
         """`order` sorts this job's rows, after those of earlier jobs; OutputError if unwritable or damaged."""
         self._folder = atomic.make_folder(folder)
         self._rows = self._stored()
-        self._place = {key: place for place, key in enumerate(order)}
+        self._place = {key: index for index, key in enumerate(order)}
 
     @property
     def rows(self) -> list[Row]:
@@ -112,7 +112,7 @@ def _whole(row: Row) -> Row:
     ends = [end for low, high in row.intervals_95.values() for end in (low, high)]
     numbers = [*row.metrics.values(), *ends, row.loss, row.examples, row.examples_per_second]
     measured = bool(row.metrics) and all(isinstance(number, (int, float)) for number in numbers)
-    named = all(isinstance(text, str) for text in (*row.key, row.collapsed or ""))
-    if not named or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
+    has_names = all(isinstance(text, str) for text in (*row.key, row.collapsed or ""))
+    if not has_names or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
         raise ValueError
     return row

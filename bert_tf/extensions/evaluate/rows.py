@@ -42,16 +42,16 @@ class Row:
     error: str | None = None  # why there are no metrics
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
 
-    def measured(self, found: Evaluation, seconds: float) -> Row:
+    def measured(self, evaluation: Evaluation, seconds: float) -> Row:
         """The row with metrics; `seconds` is the computing time."""
         return dataclasses.replace(
             self,
-            metrics=dict(found.metrics),
-            intervals_95={name: list(ends) for name, ends in found.intervals.items()},
-            loss=found.loss,
-            examples=found.examples,
-            examples_per_second=found.examples / seconds,
-            collapsed=found.collapsed,
+            metrics=dict(evaluation.metrics),
+            intervals_95={name: list(ends) for name, ends in evaluation.intervals.items()},
+            loss=evaluation.loss,
+            examples=evaluation.examples,
+            examples_per_second=evaluation.examples / seconds,
+            collapsed=evaluation.collapsed,
         )
 
     @property
@@ -74,11 +74,11 @@ class Row:
 
 def groups(rows: Iterable[Row]) -> list[list[Row]]:
     """Rows by task and split, best first, without error rows."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    by_split: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.error is None:
-            found.setdefault((row.task, row.split), []).append(row)
-    return [sorted(group, key=lambda row: row.rank, reverse=True) for group in found.values()]
+            by_split.setdefault((row.task, row.split), []).append(row)
+    return [sorted(group, key=lambda row: row.rank, reverse=True) for group in by_split.values()]
 
 
 def best(rows: Iterable[Row]) -> set[Key]:
@@ -112,7 +112,7 @@ def cells_for_screen(rows: Sequence[Row]) -> list[list[list[str]]]:
 
 def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
     names, (head, *cells) = _lines(rows, marked)
-    texts = [place for place, name in enumerate(names) if name in _TEXTS]
+    texts = [index for index, name in enumerate(names) if name in _TEXTS]
     return "".join(f"{line}\n" for line in table(head, cells, left=texts))
 
 
@@ -175,11 +175,11 @@ def glue_of(rows: Iterable[Row]) -> Glue | None:
             measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
     checkpoints, best = {}, {}
     for task in filter(measured.__contains__, GLUE_METRICS):
-        whole = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
-        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in whole.items()}
+        complete = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
+        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in complete.items()}
         if not results:
             continue
-        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(whole[name])))
+        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(complete[name])))
         best.update(results[checkpoints[task]])
     return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 

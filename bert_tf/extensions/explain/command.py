@@ -14,7 +14,7 @@ from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import Setting, changed, group, read, setting
+from bert_tf.settings import Setting, changed, group, read_settings, setting
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -75,7 +75,7 @@ def explain(checkpoint: str | os.PathLike[str], **settings: Any) -> Explanation:
     Raises:
       BertError: invalid settings or input.
     """
-    return _explain(read(ExplainSettings, {"checkpoint": checkpoint, **settings}))
+    return _explain(read_settings(ExplainSettings, {"checkpoint": checkpoint, **settings}))
 
 
 def _explain(settings: ExplainSettings) -> Explanation:

@@ -84,7 +84,7 @@ class GradientEngine:
             return path[0]
 
         outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
-        (field, *_) = heads.of(trained.head).outputs
+        (field, *_) = heads.make_head(trained.head).outputs
         values = self._score(outputs[field.name], weights, points)
         (gradient,) = tf.gradients(values, path[:1])
         slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))

@@ -109,7 +109,9 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
         return row
     features = family.features(examples, model.tokenizer, model.limits)
     ours, theirs = _own(model, features), computed(model, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
-    values = [family.evaluation(family.predictions(found, features, examples), examples).metrics for found in (ours, theirs)]
+    values = [
+        family.evaluation(family.predictions(outputs, features, examples), examples).metrics for outputs in (ours, theirs)
+    ]
     change = (values[1][row.metric] - values[0][row.metric]) * _POINTS
     difference = max(float(np.abs(ours[output] - theirs[output]).max()) for output in ours)
     return row._replace(difference=difference, change=change)
@@ -126,8 +128,8 @@ def _examples(model: Trained) -> Sequence[Any]:
         return ()
     with contextlib.suppress(DataError):
         folder = sources.find_data(model.task, None, environment=os.environ).folder
-        found = model.task.examples(folder, model.task.splits(folder, DEV)[0])
-        return () if isinstance(found, Unopened) else found[:_EXAMPLES]
+        examples = model.task.examples(folder, model.task.splits(folder, DEV)[0])
+        return () if isinstance(examples, Unopened) else examples[:_EXAMPLES]
     return ()
 
 

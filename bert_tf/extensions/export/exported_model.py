@@ -82,7 +82,7 @@ class ExportedModel(Trained):
 
 def load(prefix: str, overrides: ModelOverrides) -> ExportedModel:
     """Describes the model of a graph, see `batch.loading.load_encoder`."""
-    export = onnx_folder.read(prefix)
+    export = onnx_folder.read_export(prefix)
     folder = Path(prefix).parent
     path = folder / onnx_folder.RECORD
     replaced = [name for name in setting_names(ModelFiles) if getattr(overrides, name) is not None]

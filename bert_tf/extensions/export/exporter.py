@@ -11,7 +11,7 @@ from bert_tf.extensions.export import write
 from bert_tf.extensions.export.formats import Target
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 
 
 class Exporter:
@@ -26,7 +26,7 @@ class Exporter:
         model = self._model
         return write.write(
             dataclasses.replace(model.trained, given_task=model.task),
-            read(Target, {"format": format, "output": output, **options}),
+            read_settings(Target, {"format": format, "output": output, **options}),
             find_data=model.find_data,
         )
 

@@ -40,7 +40,7 @@ class ExportJob:
 
     @property
     def family(self) -> Family:
-        return with_decision(self.task.family, Decision.of(self.trained.record))
+        return with_decision(self.task.family, Decision.from_record(self.trained.record))
 
     @property
     def reads_pairs(self) -> bool:

@@ -40,13 +40,13 @@ class Export:
 def format_of(folder: Path) -> object:
     """What a folder's record names as its format; None if there is no readable one."""
     try:
-        found = documents.parse_json(documents.read_text(folder / RECORD))
+        record = documents.parse_json(documents.read_text(folder / RECORD))
     except (OSError, ValueError):
         return None
-    return found.get("format") if isinstance(found, dict) else None
+    return record.get("format") if isinstance(record, dict) else None
 
 
-def read(graph: str | os.PathLike[str]) -> Export:
+def read_export(graph: str | os.PathLike[str]) -> Export:
     """Reads the record of a graph's folder and compares the files with it; CheckpointError if one is missing or damaged.
 
     The weights are compared when they are loaded, see `weights_checked`.
@@ -63,11 +63,11 @@ def read(graph: str | os.PathLike[str]) -> Export:
 @contextlib.contextmanager
 def weights_checked(folder: Path, export: Export) -> Iterator[None]:
     """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ."""
-    found: list[str] = []
+    digests: list[str] = []
 
     def compare() -> None:
         with contextlib.suppress(OSError):
-            found.append(files.digest(folder / WEIGHTS))
+            digests.append(files.digest(folder / WEIGHTS))
 
     thread = threading.Thread(target=compare)
     thread.start()
@@ -75,7 +75,7 @@ def weights_checked(folder: Path, export: Export) -> Iterator[None]:
         yield
     finally:
         thread.join()
-        if found != [export.sha256[WEIGHTS]]:  # this, whatever the block made of them
+        if digests != [export.sha256[WEIGHTS]]:  # this, whatever the block made of them
             raise _damaged(folder / WEIGHTS)
 
 
@@ -91,28 +91,30 @@ def precision_of(graph: str | os.PathLike[str]) -> str:
 def _recorded(folder: Path) -> Export:
     path = folder / RECORD
     try:
-        found: Any = documents.parse_json(documents.read_text(path))
+        record: Any = documents.parse_json(documents.read_text(path))
     except FileNotFoundError as error:
         raise CheckpointError(f"{folder}: no {RECORD}, so not a model that export wrote; {AGAIN}") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error}; {AGAIN}") from error
-    return _parsed(path, found)
+    return _parsed(path, record)
 
 
-def _parsed(path: Path, found: Any) -> Export:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _parsed(path: Path, record: Any) -> Export:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CheckpointError(f"{path}: not the record of an export as {FORMAT}; {AGAIN}")
-    version = found.get("version")
+    version = record.get("version")
     if version is None:
         raise CheckpointError(f"{path}: of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}")
     if version != VERSION:
         raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {VERSION}; update it")
     for name, is_usable in _USABLE.items():
-        if not is_usable(found.get(name)):
-            raise CheckpointError(f"{path}: damaged: {name} is {str(found.get(name))[:100]!r}; {AGAIN}")
-    outputs = (Field(one["name"], one["axis"], np.float32, one["width"], one["padding"]) for one in found["outputs"])
-    kept = {name: found[name] for name in ("precision", "step", "model", "learned_sha256", "sha256")}
-    return Export(**kept, outputs=tuple(outputs))
+        if not is_usable(record.get(name)):
+            raise CheckpointError(f"{path}: damaged: {name} is {str(record.get(name))[:100]!r}; {AGAIN}")
+    outputs = (
+        Field(output["name"], output["axis"], np.float32, output["width"], output["padding"]) for output in record["outputs"]
+    )
+    fields = {name: record[name] for name in ("precision", "step", "model", "learned_sha256", "sha256")}
+    return Export(**fields, outputs=tuple(outputs))
 
 
 def described(field: Field) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Paged(NamedTuple):
     values: IntArray  # [P, PAGE]
 
     @classmethod
-    def of(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
+    def from_function(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
         """Tabulates `number_of`, which must be constant on the higher planes without properties, except in `apart`."""
         pages = [_page(first, number_of, apart) for first in range(0, sys.maxunicode + 1, PAGE)]
         values, page_of = np.unique(np.array(pages, np.int32), axis=0, return_inverse=True)
@@ -112,19 +112,19 @@ def _tables(tokens: tuple[str, ...], rules: Rules) -> Tables:
     width, alphabet = _alphabet(len(number_of) + 1 + long)
     pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     known: dict[_Class, int] = {}
-    class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, rules), len(known)), number_of)
-    counts = np.array([len(one.letters) for one in known], np.int32)
-    letters = list(itertools.chain.from_iterable(one.letters for one in known))
+    class_of = Paged.from_function(lambda c: known.setdefault(_class(c, number_of, rules), len(known)), number_of)
+    counts = np.array([len(class_.letters) for class_ in known], np.int32)
+    letters = list(itertools.chain.from_iterable(class_.letters for class_ in known))
     return Tables(
         class_of=class_of,
         final_sigma=class_of(_FINAL_SIGMA) if rules.lower_case else None,
-        kind=np.array([one.kind for one in known], np.int32),
-        role=np.array([one.role for one in known], np.int32),
+        kind=np.array([class_.kind for class_ in known], np.int32),
+        role=np.array([class_.role for class_ in known], np.int32),
         first=np.cumsum(counts, dtype=np.int32) - counts,
         counts=counts,
-        letter=np.array([REMOVED if one.number == REMOVED else alphabet[one.number] for one in letters], np.int32),
-        alone=np.array([one.alone for one in letters]),
-        order=np.array([one.order for one in letters], np.int32),
+        letter=np.array([REMOVED if letter.number == REMOVED else alphabet[letter.number] for letter in letters], np.int32),
+        alone=np.array([letter.alone for letter in letters]),
+        order=np.array([letter.order for letter in letters], np.int32),
         pieces=pieces,
         unknown=pieces[tokens.index(UNK)],
         width=width,

@@ -70,8 +70,8 @@ def _write(row: Format, exported: ExportJob, folder: Path) -> None:
         temporary.mkdir()
         row.write(exported, temporary)
         more = row.record(exported, temporary) if row.record else {}
-        found = {**_record(row, exported), **more}
-        (temporary / RECORD).write_text(documents.to_json(found) + "\n", encoding="utf-8")
+        record = {**_record(row, exported), **more}
+        (temporary / RECORD).write_text(documents.to_json(record) + "\n", encoding="utf-8")
 
 
 def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
@@ -103,27 +103,25 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
     )
 
 
-def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Task], str] | None) -> Labelled:
-    """Examples by split or file; `given` is a folder, a file in the layout of dev, or None for the task's folder."""
+def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable[[Task], str] | None) -> Labelled:
+    """Examples by split or file; `gate_data` is a folder, a file in the layout of dev, or None for the task's folder."""
     task = model.task
-    if given is not None and Path(given).is_file():
-        split, reader = task.splits("", DEV)[0], _reader(model, given)
-        return {given: _labelled(usable(functools.partial(reader.stream, given, split), given, skip=False), given)}
-    if given is None:
+    if gate_data is not None and Path(gate_data).is_file():
+        split, reader = task.splits("", DEV)[0], task
+        if isinstance(task, RowsTask) or task.name == CUSTOM:
+            reader = own_task(model.record, LabelledColumns(), dev_file=gate_data)
+        return {
+            gate_data: _labelled(usable(functools.partial(reader.stream, gate_data, split), gate_data, skip=False), gate_data)
+        }
+    if gate_data is None:
         if find_data is None or isinstance(task, RowsTask):
             raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
-        given = find_data(task)
-    log.info("%s: measured on %s", task.name, f"the files in {given}" if task.reads_folder else "--dev_file of the run")
-    return {split: _labelled(task.examples(given, split), split) for split in task.splits(given, DEV)}
+        gate_data = find_data(task)
+    log.info("%s: measured on %s", task.name, f"the files in {gate_data}" if task.reads_folder else "--dev_file of the run")
+    return {split: _labelled(task.examples(gate_data, split), split) for split in task.splits(gate_data, DEV)}
 
 
-def _reader(model: Trained, file: str) -> Task:
-    if isinstance(model.task, RowsTask) or model.task.name == CUSTOM:
-        return own_task(model.record, LabelledColumns(), dev_file=file)
-    return model.task
-
-
-def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
-    if not found or getattr(found[0], "label", None) is None:
+def _labelled(examples: Sequence[Any], name: str) -> Sequence[Any]:
+    if not examples or getattr(examples[0], "label", None) is None:
         raise DataError("no labelled examples to measure on", name)
-    return found
+    return examples

@@ -20,7 +20,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, setting_names, values_of
 from bert_tf.tasks import names
 from bert_tf.training.settings import MachineSettings
 
@@ -82,7 +82,7 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
     """
     from bert_tf.extensions.fill_mask.filler import WordFiller
 
-    return WordFiller(*_model(checkpoint, read(FillerSettings, settings)))
+    return WordFiller(*_model(checkpoint, read_settings(FillerSettings, settings)))
 
 
 @takes(FillMaskSettings)
@@ -101,7 +101,7 @@ def fill_mask(checkpoint: str | os.PathLike[str], **settings: Any) -> tuple[Fill
     Raises:
       BertError: invalid settings or input.
     """
-    checked = read(FillMaskSettings, {"checkpoint": checkpoint, **settings})
+    checked = read_settings(FillMaskSettings, {"checkpoint": checkpoint, **settings})
     masks = fill(checked)
     return masks if checked.output is None else Path(checked.output)
 

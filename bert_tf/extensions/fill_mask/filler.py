@@ -46,7 +46,7 @@ TOP = 5  # words of each place
 _SHORTEST = 3  # [CLS], a place, [SEP]
 _MASK = re.compile(re.escape(MASK))
 _SPEC = HeadSpec(2, PRETRAINING, (("next_sentence", False),))
-_HEAD = heads.of(_SPEC)
+_HEAD = heads.make_head(_SPEC)
 _SLOTS = _HEAD.inputs[1:]  # after their number: positions, and the original words
 _IDS, _LOG_PROBS = (field.name for field in _HEAD.outputs[1:])  # of the best words, after the original word's
 

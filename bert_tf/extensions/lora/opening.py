@@ -63,7 +63,7 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
     beside = Path(parent_record.parent).parent
     config = BertConfig.from_json_file(beside / run_layout.CONFIG)
     peft = peft_format.read_peft(folder, values, config)
-    vocabulary = library.read(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
+    vocabulary = library.read_tokenizer(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, peft.entries)

@@ -61,7 +61,7 @@ class LowRankUpdates(Part):
         matrices = frozenset(scope for scope in every if f"{scope}/kernel" not in whole)
         rank = self.settings.lora_rank
         of_updates = sum(rank * sum(shapes[f"{scope}/kernel"]) for scope in matrices)
-        of_head = sum(map(math.prod, heads.of(run.task.family.head).variables(run.config).values()))
+        of_head = sum(map(math.prod, heads.make_head(run.task.family.head).variables(run.config).values()))
         of_parts = sum(math.prod(shapes[name]) for name in whole)
         everything = of_head + sum(map(math.prod, shapes.values()))
         log.info(
@@ -72,7 +72,7 @@ class LowRankUpdates(Part):
         return LowRank(rank, self.settings.scaling, matrices, frozenset(shapes) - whole)
 
     def _frozen(self, run: Run) -> frozenset[parts.Part]:
-        read = trains_pooler(heads.of(run.task.family.head), run.config)
+        read = trains_pooler(heads.make_head(run.task.family.head), run.config)
         return run.spec.train.frozen if read else run.spec.train.frozen | {parts.POOLER}
 
     def trained(self, run: Run, step: int) -> None:

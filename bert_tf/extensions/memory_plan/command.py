@@ -23,7 +23,7 @@ from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step, wit
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, changed, group, read, same, setting
+from bert_tf.settings import Setting, changed, group, read_settings, same, setting
 from bert_tf.tasks.registry import get_task
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
@@ -103,7 +103,7 @@ def memory_plan(**settings: Any) -> Plan:
     Raises:
       BertError: a setting is invalid, or the model's file cannot be read.
     """
-    return make_plan(read(PlanSettings, settings))
+    return make_plan(read_settings(PlanSettings, settings))
 
 
 def make_plan(settings: PlanSettings) -> Plan:
@@ -232,7 +232,7 @@ def _with_head(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> C
     from bert_tf.modeling.heads import registry as heads
     from bert_tf.training.memory_preflight import with_head  # these import TensorFlow
 
-    return with_head(options, heads.of(head), config)
+    return with_head(options, heads.make_head(head), config)
 
 
 def _exact(settings: PlanSettings) -> dict[str, Any]:

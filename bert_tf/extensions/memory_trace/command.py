@@ -20,7 +20,7 @@ from bert_tf.io.files import open_plain
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Actions, Call, Command
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, read_settings, setting
 
 _FINE_INTERVALS = 120  # of a picture
 # First words of a file, and the action that reads it.
@@ -78,7 +78,7 @@ def memory_report(file: str | os.PathLike[str], **settings: Any) -> MemoryReport
     Raises:
       BertError: the file cannot be read.
     """
-    return _with_pictures(report, read(ReportSettings, {"file": file, **settings}))
+    return _with_pictures(report, read_settings(ReportSettings, {"file": file, **settings}))
 
 
 @takes(PeakSettings)
@@ -92,7 +92,7 @@ def memory_peak(file: str | os.PathLike[str], **settings: Any) -> MemoryReport:
     Raises:
       BertError: the file cannot be read.
     """
-    return _with_pictures(peak, read(PeakSettings, {"file": file, **settings}))
+    return _with_pictures(peak, read_settings(PeakSettings, {"file": file, **settings}))
 
 
 @takes(DiffSettings)
@@ -107,7 +107,7 @@ def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings
     Raises:
       BertError: a file cannot be read.
     """
-    return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
+    return diff(read_settings(DiffSettings, {"a": a, "b": b, **settings}))
 
 
 def _with_pictures(work: Callable[[Any], MemoryReport], settings: Any) -> MemoryReport:

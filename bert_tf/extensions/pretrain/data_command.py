@@ -31,7 +31,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -124,7 +124,7 @@ def make_pretraining_data(*, beam: Arguments = False, **settings: Any) -> Writte
     Raises:
       BertError: invalid settings or input.
     """
-    return make(read(PretrainingDataSettings, settings), beam=runner(beam))
+    return make(read_settings(PretrainingDataSettings, settings), beam=runner(beam))
 
 
 def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Written:

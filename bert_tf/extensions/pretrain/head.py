@@ -97,7 +97,7 @@ class PretrainingHead(Head):
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         with tf1.name_scope(SCOPE):
-            rows, layout = encoded.read
+            rows, layout = encoded.token_rows
             with tf1.variable_scope(_TRANSFORM):
                 rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
                 rows = layers.activation(rows, config, execution)

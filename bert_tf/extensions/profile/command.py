@@ -14,7 +14,7 @@ from bert_tf.io import documents, files
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, read_settings, setting
 
 TABLES = MODEL, GROUPS, OPS = ("model", "groups", "ops")
 ALL = "all"
@@ -55,7 +55,7 @@ def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
     Raises:
       BertError: the record is missing or damaged.
     """
-    chosen = read(ProfileSettings, {"folder": folder, **settings})
+    chosen = read_settings(ProfileSettings, {"folder": folder, **settings})
     all_tables = tables(chosen)
     return dataclasses.replace(all_tables, ops=all_tables.ops[: chosen.top])
 

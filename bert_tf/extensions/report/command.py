@@ -17,7 +17,7 @@ from bert_tf.io import atomic, files, lock
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.run_layout import EXPLANATIONS, PAGE, WRONG_EXAMPLES
-from bert_tf.settings import read, setting
+from bert_tf.settings import read_settings, setting
 
 if TYPE_CHECKING:
     from bert_tf.library.model import Model
@@ -82,7 +82,7 @@ def write_report(
       BertError: a folder holds no run, or the file cannot be written.
     """
     values = {"output": output, "redact": redact, "explain": explain, "data_dir": data_dir}
-    return write(read(ReportSettings, {"folders": folders or None, **values}))
+    return write(read_settings(ReportSettings, {"folders": folders or None, **values}))
 
 
 def write(settings: ReportSettings) -> Page:
@@ -94,7 +94,7 @@ def write(settings: ReportSettings) -> Page:
     if settings.output is not None:
         run_layout.refuse_own_file(settings.output, allowed=PAGE)
     output = Path(settings.output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
-    runs = run_files.read(folders)
+    runs = run_files.read_runs(folders)
     if settings.redact:
         for run in runs:
             with lock.writing_folder(run.folder, instead="wait until its training has ended"):
@@ -104,7 +104,7 @@ def write(settings: ReportSettings) -> Page:
         for run in runs:
             _explain(run, settings)
     if settings.redact or settings.explain:
-        runs = run_files.read(folders)
+        runs = run_files.read_runs(folders)
     into_run = output.parent.resolve() in {folder.resolve() for folder in folders}
     elsewhere = "write the page elsewhere with --output=FILE"
     try:

@@ -20,7 +20,7 @@ from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.runtime import noise
 from bert_tf.seeds import seed_numbers, seeds_text
-from bert_tf.settings import read, setting
+from bert_tf.settings import read_settings, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.reproduce.report import Report
@@ -106,7 +106,7 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
     from bert_tf.extensions.reproduce import run as work
     from bert_tf.training.fine_tune import TURN
 
-    chosen = read(ReproduceSettings, {"run": run, "seeds": seeds_text(seeds), **settings})
+    chosen = read_settings(ReproduceSettings, {"run": run, "seeds": seeds_text(seeds), **settings})
     with TURN, _published_log():
         WALL.restart()
         report = work.reproduce(chosen, environment=os.environ)

@@ -87,7 +87,7 @@ def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None 
 def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
     if not (config.actions.do_train and config.actions.do_eval):
         raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
-    if cluster.read(environment) is not None:
+    if cluster.read_cluster(environment) is not None:
         raise FlagError("--folds is for one machine")
     resolved_task, data = preparation.find_task(config, task, None, environment)
     settings = config.extensions.series

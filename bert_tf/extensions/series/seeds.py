@@ -68,7 +68,7 @@ def train_each(config: RunSpec, *, environment: Mapping[str, str], task: Task | 
 def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if not config.actions.do_eval:
         raise FlagError("--seeds compares evaluations: add --do_eval")
-    if cluster.read(environment) is not None:
+    if cluster.read_cluster(environment) is not None:
         raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.settings import changed, group, of_extensions, read, refuse_taken, setting
+from bert_tf.settings import changed, group, of_extensions, read_settings, refuse_taken, setting
 from bert_tf.training.settings import MachineSettings
 
 _LONGEST_S = 86_400  # seconds of a day
@@ -111,4 +111,4 @@ refuse_taken(ServeConfig, {name: one.serving for name, one in extension.found().
 
 
 def configured(run: str, **values: Any) -> ServeConfig:
-    return read(ServeConfig, {"run": run, **values})
+    return read_settings(ServeConfig, {"run": run, **values})

@@ -150,7 +150,7 @@ def _example(model: Model) -> Mapping[str, Any] | None:
     """A row of the model's data; None if there is none that it reads."""
     from bert_tf.batch import sample_row  # imports TensorFlow, which the listening process does without
 
-    row = sample_row.of(model.trained)
+    row = sample_row.sample_row(model.trained)
     with contextlib.suppress(BertError):
         return row if row and model.reader.examples([row]) else None
     return None

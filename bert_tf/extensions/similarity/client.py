@@ -29,4 +29,4 @@ def alike(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature
 
 def _directions(trained: Trained, tokenizer: GraphTokenizer, texts: tf.Tensor) -> tf.Tensor:
     """[B, D] vectors of length 1."""
-    return heads.of(trained.head).serving(outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]
+    return heads.make_head(trained.head).serving(outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]

@@ -51,7 +51,7 @@ class SimilarityFamily(Family):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:
-        return cls(record["highest_score"], RowColumns.of(record))
+        return cls(record["highest_score"], RowColumns.from_settings(record))
 
     def as_trained(self, record: Mapping[str, Any]) -> SimilarityFamily:
         """Uses the scores of a trained similarity model; unchanged for other models."""
@@ -124,7 +124,7 @@ class ContrastiveFamily(SimilarityFamily):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:
-        return cls(record.get("highest_score", cls.highest_score), RowColumns.of(record), record["temperature"])
+        return cls(record.get("highest_score", cls.highest_score), RowColumns.from_settings(record), record["temperature"])
 
     def as_trained(self, record: Mapping[str, Any]) -> ContrastiveFamily:
         """Uses the temperature of a trained contrastive model; unchanged for other models."""

@@ -57,7 +57,7 @@ def answered(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signat
         "question": rows.question,
         "first_characters": rows.starts,
         "after_characters": rows.ends,
-        **heads.of(trained.head).serving(logits),
+        **heads.make_head(trained.head).serving(logits),
     }
     answers = _answers(cast("SpanFamily", exported.family), logits["span_logits"], rows, inputs["context"])
     return {DEFAULT: Signature(inputs, answers), WINDOWS: Signature(inputs, of_tokens)}
@@ -160,4 +160,4 @@ def _with_marks(text: Text, end: tf.Tensor) -> tf.Tensor:
 
 @functools.cache
 def _marks() -> Paged:
-    return Paged.of(lambda c: unicodedata.category(c) == "Mn")
+    return Paged.from_function(lambda c: unicodedata.category(c) == "Mn")

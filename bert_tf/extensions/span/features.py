@@ -83,7 +83,7 @@ def build(questions: Sequence[Question], tokenizer: Tokenizer, windows: Windows)
     texts = _cut(questions, tokenizer)
     room = np.int32(windows.max_seq_length - 2 - separators) - asked.lengths
     rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
-    question = asked.of(rows.example)
+    question = asked.taken(rows.example)
     first_lengths = question.lengths + np.int32(1 + separators)
     lengths = first_lengths + rows.length + np.int32(1)
     token_ids, row_starts = marked_rows(lengths, tokenizer.vocabulary)

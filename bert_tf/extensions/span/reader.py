@@ -172,7 +172,7 @@ class Reader:
             values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}
             return to_example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
 
-        return table.read(list(column_of.values()), make, report)
+        return table.read_rows(list(column_of.values()), make, report)
 
     def _of_articles(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         for number, article in enumerate(_articles(source), start=1):

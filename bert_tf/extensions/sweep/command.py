@@ -15,7 +15,7 @@ from bert_tf.extensions.sweep import TABLE
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import Setting, changed, read, setting
+from bert_tf.settings import Setting, changed, read_settings, setting
 
 if TYPE_CHECKING:
     from bert_tf.extensions.sweep.plan import PlannedRun, SweepFile
@@ -93,7 +93,7 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
       BertError: the file is invalid; a failed run has the error in its result.
       KeyboardInterrupt: Ctrl-C; the runs have saved checkpoints.
     """
-    return run_all(read(SweepSettings, {"file": file, "output_dir": output_dir, **settings}))
+    return run_all(read_settings(SweepSettings, {"file": file, "output_dir": output_dir, **settings}))
 
 
 def run_all(settings: SweepSettings) -> Sweep:

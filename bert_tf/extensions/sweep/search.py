@@ -125,7 +125,7 @@ class Search:
 
     def lags(self, run: PlannedRun) -> bool:
         """Whether a run's last evaluation is behind those of others at its step."""
-        lines = evaluations.read(self._folder / run.name, up_to=_LARGEST_STEP)
+        lines = evaluations.read_evaluations(self._folder / run.name, up_to=_LARGEST_STEP)
         step = evaluations.step_of(lines[-1]) if lines else 0
         if step <= self._reported.get(run.name, 0):
             return False
@@ -176,7 +176,7 @@ class Search:
 
 def pruned(run: PlannedRun, folder: Path) -> table.Result:
     """The result of a run that was stopped: its last evaluation."""
-    last = evaluations.read(folder / run.name, up_to=_LARGEST_STEP)[-1]
+    last = evaluations.read_evaluations(folder / run.name, up_to=_LARGEST_STEP)[-1]
     metrics = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
     return table.result(run, steps=evaluations.step_of(last), metrics=metrics, pruned=True)
 

@@ -280,7 +280,7 @@ def _objects(source: text_lines.Source, split: str, report: tables.Report) -> It
         words, tags = _words_and_tags(row[0], row[1], keys)
         return Sentence(TagExample(_guid(split, line, row[2:]), words), tags, line)
 
-    return table.read([*keys, *ids], sentence, report)
+    return table.read_rows([*keys, *ids], sentence, report)
 
 
 def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
@@ -293,7 +293,7 @@ def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Re
             return of_text(guid, cells.text(row[0], key, may_be_empty=True))
         return TagExample(guid, _words(row[0], key))
 
-    return table.read([key, *ids], example, report)
+    return table.read_rows([key, *ids], example, report)
 
 
 def _table(source: text_lines.Source) -> tables.Table:

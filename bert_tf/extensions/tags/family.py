@@ -58,11 +58,11 @@ class TagFamily(Family):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
-        return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")), Decision.of(record))
+        return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")), Decision.from_record(record))
 
     def as_trained(self, record: Mapping[str, Any]) -> TagFamily:
         constrained = bool(record.get("constrained_decoding", self.constrained_decoding))
-        return dataclasses.replace(self, constrained_decoding=constrained, decision=Decision.of(record))
+        return dataclasses.replace(self, constrained_decoding=constrained, decision=Decision.from_record(record))
 
     @property
     def head(self) -> HeadSpec:

@@ -112,7 +112,7 @@ def _has(traits: tf.Tensor, trait: int) -> tf.Tensor:
 
 @functools.cache
 def _traits() -> Paged:
-    return Paged.of(_trait)
+    return Paged.from_function(_trait)
 
 
 def _trait(c: str) -> int:

@@ -111,7 +111,7 @@ class JointForward:
             for one, reader in zip(models, readers)
         ]
         first, *others = joined
-        members = tuple(Member(number, model, heads.of(model.head)) for number, model in enumerate(others, 1))
+        members = tuple(Member(number, model, heads.make_head(model.head)) for number, model in enumerate(others, 1))
         self._scopes = ["", *(member.scope for member in members)]
         model = dataclasses.replace(first, around=lambda head: Joint(head, members))
         self._forward = Forward(model, machine)
@@ -126,7 +126,7 @@ class JointForward:
     def outputs(self, features: Columns, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> list[Outputs]:
         """Outputs of each model's head, in the order of the models, see `Forward.outputs`."""
         found = self._forward.outputs(features, batch_size=batch_size, batching=batching)
-        fields = [heads.of(one.head).outputs for one in self._models]
+        fields = [heads.make_head(one.head).outputs for one in self._models]
         return [
             {field.name: found[f"{scope}{field.name}"] for field in of_model} for scope, of_model in zip(self._scopes, fields)
         ]
@@ -144,5 +144,5 @@ def _refuse_others(models: Sequence[Trained]) -> None:
             raise CheckpointError(
                 f"{other.prefix}: its {what} differs from that of {first.prefix}; such models share no layers"
             )
-        if heads.of(other.head).inputs:
+        if heads.make_head(other.head).inputs:
             raise CheckpointError(f"{other.prefix}: its head reads places of its own, which other models do not")

@@ -16,7 +16,7 @@ from bert_tf.extensions.track import MLFLOW, TRACKERS, trackers
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, read_settings, setting
 
 if TYPE_CHECKING:
     from bert_tf.extensions.track.replay import Replay, Sent
@@ -49,7 +49,7 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
     Raises:
       BertError: there is no run, the tracker's package is missing, or it cannot be reached.
     """
-    return tuple(send(read(TrackSettings, {"run": run, **settings})))
+    return tuple(send(read_settings(TrackSettings, {"run": run, **settings})))
 
 
 def send(settings: TrackSettings) -> Iterator[Sent]:
@@ -60,7 +60,7 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
     if settings.register and settings.tracker != MLFLOW:
         raise FlagError(f"--register belongs to --tracker={MLFLOW}")
     trackers.require(settings.tracker)
-    for run in run_files.read([Path(settings.run)]):
+    for run in run_files.read_runs([Path(settings.run)]):
         with replay.opened(run.folder, settings.tracker) as sender:
             sent = sender.send()
             version = _registered(sender, settings.register) if settings.register else ""

@@ -48,12 +48,12 @@ class Replay:
         """Reads the state that an earlier replay has left."""
         self.folder, self.tracker = folder, tracker
         self._path = folder / FOLDER / f"{tracker.name}.json"
-        run = run_files.read([folder])[0]
+        run = run_files.read_runs([folder])[0]
         self._state, self._is_open = state.load(self._path, contents.run_id(run), contents.settings_digest(run)), False
 
     def send(self, status: str = "") -> Sent:
         """Sends what is new; `status` is empty if training has ended. OutputError names the tracker."""
-        run = run_files.read([self.folder])[0]
+        run = run_files.read_runs([self.folder])[0]
         if contents.settings_digest(run) != self._state.settings:
             raise ReplacedError(f"{self.folder}: holds another run by now")
         return self.guarded(lambda: self._send(contents.read_contents(run), status))

@@ -22,7 +22,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command, checkpoint_first
-from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting, setting_names, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, same, setting, setting_names, values_of
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -112,7 +112,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
     """
     from bert_tf.extensions.vectors.text_encoder import Encoder
 
-    checked = read(EncoderSettings, settings)
+    checked = read_settings(EncoderSettings, settings)
     return Encoder(*_model(checkpoint, checked))
 
 
@@ -134,7 +134,7 @@ def encode_file(*, beam: Arguments = False, **settings: Any) -> Path | tuple[Wri
       BertError: invalid settings or input.
     """
     by = runner(beam)
-    checked = read(EncodeSettings, settings)
+    checked = read_settings(EncodeSettings, settings)
     files = written(encode(checked, by))
     return Path(checked.output) if by is None else files
 

@@ -14,7 +14,7 @@ from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numb
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.head_spec import MEAN
 from bert_tf.library.keywords import takes
-from bert_tf.settings import read, settings_of
+from bert_tf.settings import read_settings, settings_of
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import read_rows
 
@@ -63,7 +63,7 @@ def encode_frame(
     from bert_tf.extensions.cluster import spark
 
     options = VectorOptions(pooling, layer_numbers(layers), normalize)
-    work = Work(output, columns or {}, read(FrameSettings, settings))
+    work = Work(output, columns or {}, read_settings(FrameSettings, settings))
     model = frames.find_model(checkpoint, work, needs_head=False)
     work = frames.sent(model, frame, work)
     column = frames.new_column(frame, work, pyarrow.list_(pyarrow.float32()), functools.partial(_vectors, work, options))

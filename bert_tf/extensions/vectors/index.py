@@ -22,7 +22,7 @@ from bert_tf.extensions.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.extensions.vectors.options import layer_numbers
 from bert_tf.head_spec import POOLINGS
 from bert_tf.io import documents, files
-from bert_tf.settings import read, setting_names
+from bert_tf.settings import read_settings, setting_names
 
 Array = npt.NDArray[Any]
 Row = Mapping[str, Any]
@@ -102,7 +102,9 @@ def _encoding(record: Any) -> Mapping[str, Any]:
         return {}
     try:
         layer_numbers(record["layers"])
-        read(ModelOverrides, {name: record[name] for name in setting_names(TextOverrides) if record.get(name) is not None})
+        read_settings(
+            ModelOverrides, {name: record[name] for name in setting_names(TextOverrides) if record.get(name) is not None}
+        )
         if record["pooling"] not in POOLINGS or not isinstance(record.get("checkpoint"), (str, type(None))):
             raise ValueError("pooling or checkpoint is unknown")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
@@ -144,7 +146,7 @@ class _Npy:
                 raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
         encoding = self.encoding
         columns = {name: value for name, value in encoding.get("columns", {}).items() if name in setting_names(Columns)}
-        self._texts = TextInputs(read(Columns, columns), encoding.get("skip_bad_rows", False))
+        self._texts = TextInputs(read_settings(Columns, columns), encoding.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)

@@ -17,7 +17,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import cell
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, Setting, group, read, setting, setting_names
+from bert_tf.settings import MOST_EXAMPLES, Setting, group, read_settings, setting, setting_names
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.training.settings import MachineSettings
@@ -88,7 +88,7 @@ def search(**settings: Any) -> list[Found]:
     Raises:
       BertError: invalid settings or input.
     """
-    return list(find(read(SearchSettings, settings), os.environ))
+    return list(find(read_settings(SearchSettings, settings), os.environ))
 
 
 def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[Found]:

@@ -21,7 +21,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tokenization import casing, text_rules
 from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -92,7 +92,7 @@ def extend_vocabulary(
       BertError: invalid settings or input.
     """
     values = {"checkpoint": checkpoint, "from": corpus, **settings}
-    return extend(read(ExtendSettings, values), environment=os.environ)
+    return extend(read_settings(ExtendSettings, values), environment=os.environ)
 
 
 def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Extended:

@@ -19,7 +19,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -67,7 +67,7 @@ def make_vocabulary(corpus: str | os.PathLike[str] | Iterable[str | os.PathLike[
     Raises:
       BertError: invalid settings or input.
     """
-    return make(read(MakeSettings, {"corpus": corpus, **settings}))
+    return make(read_settings(MakeSettings, {"corpus": corpus, **settings}))
 
 
 def make(settings: MakeSettings) -> Made:

@@ -19,7 +19,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read, setting
+from bert_tf.settings import group, read_settings, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -74,7 +74,7 @@ def show_vocabulary(vocabulary: str | os.PathLike[str], **settings: Any) -> Show
     Raises:
       BertError: invalid settings or input.
     """
-    return show(read(ShowSettings, {"vocabulary": vocabulary, **settings}))
+    return show(read_settings(ShowSettings, {"vocabulary": vocabulary, **settings}))
 
 
 def show(settings: ShowSettings) -> Shown:

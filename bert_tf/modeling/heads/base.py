@@ -171,5 +171,5 @@ def divergence(logits: tf.Tensor, teacher: tf.Tensor, temperature: float) -> tf.
 
     Without the factor gradients would shrink as the temperature rises (Hinton et al., 2015).
     """
-    wanted = tf.nn.log_softmax(teacher / temperature)
-    return temperature**2 * tf.reduce_sum(tf.exp(wanted) * (wanted - tf.nn.log_softmax(logits / temperature)), axis=-1)
+    target = tf.nn.log_softmax(teacher / temperature)
+    return temperature**2 * tf.reduce_sum(tf.exp(target) * (target - tf.nn.log_softmax(logits / temperature)), axis=-1)

@@ -31,7 +31,7 @@ def is_known(kind: str) -> bool:
     return kind in _HEADS
 
 
-def of(spec: HeadSpec) -> Head:
+def make_head(spec: HeadSpec) -> Head:
     """Head for a specification; FlagError if its kind is not registered."""
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head', spec.kind, _HEADS)}; register it (modeling.heads.registry.register)")

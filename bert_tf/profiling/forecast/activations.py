@@ -174,8 +174,8 @@ def layer_blocks(
     )
 
 
-def _together(one: _Need, other: _Need) -> _Need:
-    forward, backward = ({size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}} for a, b in zip(one, other))
+def _together(first: _Need, second: _Need) -> _Need:
+    forward, backward = ({size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}} for a, b in zip(first, second))
     return forward, backward
 
 
@@ -183,7 +183,7 @@ def _block(
     table: Iterable[Kept], need: _Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, reads: Collection[str]
 ) -> Block:
     needed = (row for row in table if not row.for_weights or row.for_weights in reads)
-    there = (row for row in needed if not row.dropped or getattr(config, row.dropped) > 0)
-    kept = {row.name: counts[row.size] * (FLOAT if row.wide_number else shape.number) for row in there}
+    present = (row for row in needed if not row.dropped or getattr(config, row.dropped) > 0)
+    sizes = {row.name: counts[row.size] * (FLOAT if row.wide_number else shape.number) for row in present}
     beside = (max(0, round(sum(counts[size] * count for size, count in part.items()))) * shape.number for part in need)
-    return Block(kept, *beside)
+    return Block(sizes, *beside)

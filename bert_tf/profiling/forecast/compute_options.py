@@ -86,8 +86,8 @@ def with_adapted(options: ComputeOptions, asked: Mapping[str, Any], config: Bert
     for name, settings in asked.items():
         adapts = extension.found()[name].adapts
         if adapts:
-            found = extension.load(adapts)(settings, config, options.frozen)
-            return dataclasses.replace(options, adapted=found, frozen=options.frozen | {EMBEDDINGS})
+            adapted = extension.load(adapts)(settings, config, options.frozen)
+            return dataclasses.replace(options, adapted=adapted, frozen=options.frozen | {EMBEDDINGS})
     return options
 
 

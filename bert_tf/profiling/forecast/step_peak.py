@@ -129,12 +129,12 @@ def _learned(held: Mapping[Part | None, _Shapes], options: ComputeOptions) -> di
 class _Step:
     def __init__(self, config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> None:
         self._config, self._options = config, options
-        own = -(-batch_size // options.replicas)
-        examples = -(-own // options.micro_batches)
+        own_batch = -(-batch_size // options.replicas)
+        examples = -(-own_batch // options.micro_batches)
         rows = max(examples, round(examples * tokens * self._real(examples))) if options.pack_tokens else examples * tokens
         self._shape = Shape(examples, tokens, rows, BYTES[options.precision])
         self._words = config.vocab_size * config.embedding_width
-        read = max(1, round(own * tokens * (self._real(own) if options.pack_tokens else 1.0)))
+        read = max(1, round(own_batch * tokens * (self._real(own_batch) if options.pack_tokens else 1.0)))
         # As if words were drawn uniformly: real text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
@@ -161,8 +161,8 @@ class _Step:
     @property
     def weights(self) -> int:
         sessions = 2 if self._options.evaluates else 1
-        whole = sum(self._sizes.values()) + self._words * self._has_words
-        return FLOAT * (sessions * whole + self._added)
+        numbers = sum(self._sizes.values()) + self._words * self._has_words
+        return FLOAT * (sessions * numbers + self._added)
 
     @property
     def slots(self) -> int:
@@ -181,15 +181,15 @@ class _Step:
         always = self._always() + self._half_kernels()
         stages, needed = self._stages, self._first_trained()
         sums = self._all_gradients() if self._options.micro_batches > 1 else 0
-        kept = 0
-        for place, stage in enumerate(stages):
-            kept += stage.kept if place >= needed else 0
-            yield f"forward pass, {stage.name}", sums, kept, always + stage.forward
+        held = 0
+        for index, stage in enumerate(stages):
+            held += stage.kept if index >= needed else 0
+            yield f"forward pass, {stage.name}", sums, held, always + stage.forward
         gradients = sums
         for stage in reversed(stages[needed:]):
             for more, beside in stage.backward:
-                yield f"backward pass, {stage.name}", gradients + stage.gradient, kept + more, always + beside
-            kept -= stage.kept
+                yield f"backward pass, {stage.name}", gradients + stage.gradient, held + more, always + beside
+            held -= stage.kept
             gradients += 0 if sums else stage.gradient
 
     def _first_trained(self) -> int:
@@ -223,8 +223,8 @@ class _Step:
         if self._has_words:
             embedded += (output if config.hidden_dropout_prob else 0) + rows * f  # dropout's mask, and LayerNorm's output
         beside = 3 * rows * f + (f * of_inputs if words else 0)
-        own = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
-        stages = [_Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own)]
+        own_gradient = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
+        stages = [_Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own_gradient)]
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
@@ -249,9 +249,9 @@ class _Step:
                 continue
             for part, block, share in (("attention", attention, gradient - upper), ("feed-forward", feed_forward, upper)):
                 stages.append(_Stage(f"{name}, {part}", block.total, block.forward, [(0, block.backward)], share))
-        made, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
-        own = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
-        stages.append(_Stage("head", made, forward, [(0, backward)], own))
+        stored, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
+        own_gradient = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
+        stages.append(_Stage("head", stored, forward, [(0, backward)], own_gradient))
         return stages
 
     def _numbers(self, sizes: Sizes) -> int:
@@ -282,8 +282,8 @@ class _Step:
         """Moments and weights times their factors: in an unfused update they need no gradient and are computed early."""
         if self._options.fused_adam and not self._options.lamb:
             return 0
-        whole = self._words if self._trains_words and not self._defers else 0
-        return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * whole
+        table = self._words if self._trains_words and not self._defers else 0
+        return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * table
 
     def _making_current(self) -> Iterator[_Live]:
         if self._defers:

@@ -61,8 +61,8 @@ class Diagnosis:
 
 def _has_neighbours(setting: Setting) -> bool:
     """Whether hierarchical all-reduce among the GPUs of one machine is possible but unused."""
-    chosen = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
-    return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not chosen
+    is_hierarchical = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
+    return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not is_hierarchical
 
 
 def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:

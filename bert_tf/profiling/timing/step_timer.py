@@ -41,7 +41,7 @@ class Spread:
     p99: float
 
     @classmethod
-    def of(cls, values: npt.NDArray[np.float64]) -> Spread:
+    def from_values(cls, values: npt.NDArray[np.float64]) -> Spread:
         """Returns the spread of values [S]; all zeros if there are none."""
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0)
@@ -98,14 +98,14 @@ class StepTimer:
         self._reported += len(batch)
         if not len(batch):
             return {}
-        spreads = {"reader_cost": Spread.of(reader), "batch_cost": Spread.of(batch)}
+        spreads = {"reader_cost": Spread.from_values(reader), "batch_cost": Spread.from_values(batch)}
         if self._communicates:
-            spreads["communication_cost"] = Spread.of(communication)
+            spreads["communication_cost"] = Spread.from_values(communication)
         values = {name: spread.mean for name, spread in spreads.items()}
         return values | {f"{name}_p{p}": getattr(spreads[name], f"p{p}") for name in spreads for p in _PERCENTILES}
 
     def summary(self) -> Summary:
-        spreads = {name: Spread.of(self._values(name)) for name in ("batch", "reader", "communication", "lead")}
+        spreads = {name: Spread.from_values(self._values(name)) for name in ("batch", "reader", "communication", "lead")}
         batch = self._values("batch")
         seconds, cpu = float(batch.sum()), float(self._values("cpu").sum())
         return Summary(

@@ -31,12 +31,12 @@ CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "p
 
 
 def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
-    added = {key: part for one in extension.found().values() for key, part in one.times.items() if key not in core}
+    added = {key: part for entry in extension.found().values() for key, part in entry.times.items() if key not in core}
     parts: dict[str, str] = {}
     for key, name in core.items():
         parts[key] = name
-        parts.update((own, own_name) for own, (own_name, before) in added.items() if before == key)
-    return {**parts, **{own: own_name for own, (own_name, _) in added.items() if own not in parts}}
+        parts.update((new, new_name) for new, (new_name, before) in added.items() if before == key)
+    return {**parts, **{new: new_name for new, (new_name, _) in added.items() if new not in parts}}
 
 
 # The parts in the order of a run, with their display names.

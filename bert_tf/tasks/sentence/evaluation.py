@@ -52,17 +52,17 @@ RULE_FIGURES = ("coverage", "selective_risk", "set_coverage", "set_size")
 
 def _of_rule(logits: scores.Logits, label_ids: LabelArray, predictions: LabelArray, decision: Decision) -> dict[str, float]:
     """Share of examples with a prediction, and of wrong ones among these; coverage and mean size of label sets."""
-    found: dict[str, float] = {}
+    measures: dict[str, float] = {}
     if decision.abstain_below is not None:
-        given = ~scores.abstains(logits, predictions, decision)
-        wrong = given & (predictions != label_ids)
-        found.update(coverage=float(given.mean()), selective_risk=float(wrong.sum() / max(1, given.sum())))
+        decided = ~scores.abstains(logits, predictions, decision)
+        wrong = decided & (predictions != label_ids)
+        measures.update(coverage=float(decided.mean()), selective_risk=float(wrong.sum() / max(1, decided.sum())))
     if decision.set_from is not None:
         is_in = scores.scores(CLASSIFICATION, logits) >= decision.set_from
-        found.update(
+        measures.update(
             set_coverage=float(is_in[np.arange(len(is_in)), label_ids].mean()), set_size=float(is_in.sum(axis=-1).mean())
         )
-    return found
+    return measures
 
 
 _KEPT = 50  # mistakes of a split
@@ -85,33 +85,33 @@ def most_confident(
     predicted = scores.predictions(head.kind, logits, decision)
     sureness = _sureness(head.kind, logits, predicted, label_ids)  # [E]
     order = np.argsort(-sureness, kind="stable")[:kept]
-    places = [int(place) for place in order if sureness[place] > 0]
-    right = scores.decode(head.kind, label_ids[places], label_names)
-    taken_for = scores.decode(head.kind, predicted[places], label_names)
+    chosen = [int(index) for index in order if sureness[index] > 0]
+    right = scores.decode(head.kind, label_ids[chosen], label_names)
+    taken_for = scores.decode(head.kind, predicted[chosen], label_names)
     is_number = head.kind == REGRESSION
     return [
         {
-            "id": examples[place].guid,
-            "text_a": examples[place].text_a,
-            "text_b": examples[place].text_b,
+            "id": examples[index].guid,
+            "text_a": examples[index].text_a,
+            "text_b": examples[index].text_b,
             "label": label,
             "predicted": guess,
-            "confidence": None if is_number else float(sureness[place]),
-            "error": float(predicted[place] - label_ids[place]) if is_number else None,
+            "confidence": None if is_number else float(sureness[index]),
+            "error": float(predicted[index] - label_ids[index]) if is_number else None,
         }
-        for place, label, guess in zip(places, right, taken_for)
+        for index, label, guess in zip(chosen, right, taken_for)
     ]
 
 
 def _sureness(kind: str, logits: scores.Logits, predicted: LabelArray, label_ids: LabelArray) -> scores.Logits:
     """Returns [E] confidence of wrong decisions, 0 for right ones."""
-    found = scores.scores(kind, logits)  # [E, L], [E, 1]
+    probabilities = scores.scores(kind, logits)  # [E, L], [E, 1]
     if kind == REGRESSION:
-        errors: scores.Logits = np.abs(found[:, 0] - label_ids)
+        errors: scores.Logits = np.abs(probabilities[:, 0] - label_ids)
         return errors
     if kind == CLASSIFICATION:
-        sure: scores.Logits = np.where(predicted == label_ids, 0.0, found.max(axis=-1))
+        sure: scores.Logits = np.where(predicted == label_ids, 0.0, probabilities.max(axis=-1))
         return sure
-    of_labels = np.where(predicted == label_ids, 0.0, np.maximum(found, 1.0 - found))  # [E, L]
+    of_labels = np.where(predicted == label_ids, 0.0, np.maximum(probabilities, 1.0 - probabilities))  # [E, L]
     surest: scores.Logits = of_labels.max(axis=-1)
     return surest

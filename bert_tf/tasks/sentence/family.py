@@ -75,14 +75,19 @@ class SentenceFamily(Family):
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
         separator = {name: record[name] for name in ("label_separator",) if name in record}
-        given = {**separator, **dataclasses.asdict(RowColumns.of(record))}
+        fields = {**separator, **dataclasses.asdict(RowColumns.from_settings(record))}
         return cls(
-            labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **given
+            labels,
+            kind,
+            metrics.usual(kind, len(labels)),
+            texts=recorded_texts(record),
+            decision=Decision.from_record(record),
+            **fields,
         )
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family with the number of texts per row used in training, and the model's decision rule."""
-        return dataclasses.replace(self, texts=recorded_texts(record) or self.texts, decision=Decision.of(record))
+        return dataclasses.replace(self, texts=recorded_texts(record) or self.texts, decision=Decision.from_record(record))
 
     @property
     def head(self) -> HeadSpec:
@@ -153,9 +158,9 @@ class SentenceFamily(Family):
         cells = functools.partial(texts.cells, self.head, self.labels, self.decision)
         return TextLayout(columns, cells, form, self.label_separator)
 
-    def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
+    def _refuse_other_texts(self, example: SentenceExample, source: str) -> None:
         if self.texts not in (None, len(example.texts)):
-            raise DataError(_OTHER_TEXTS[len(example.texts)], place)
+            raise DataError(_OTHER_TEXTS[len(example.texts)], source)
 
     def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
         return encode([example.label for example in examples], self.head, self.labels)

@@ -42,7 +42,7 @@ def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
         return names
     if _are_bits(names):
         raise RowError(f"the labels {', '.join(names)[:80]} are 0 and 1 for each label; {_AS_NAMES}")
-    repeated = next(name for place, name in enumerate(names) if name in names[:place])
+    repeated = next(name for index, name in enumerate(names) if name in names[:index])
     raise RowError(f"the label {repeated!r:.80} is repeated in the row")
 
 
@@ -55,5 +55,5 @@ def multi_hot(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _are_bits(names: Iterable[str]) -> bool:
-    found = set(names)
-    return any(found <= bits for bits in _BITS)
+    distinct_names = set(names)
+    return any(distinct_names <= bits for bits in _BITS)

@@ -40,7 +40,7 @@ def listed(
     labels, sets = labels_of(head, label_names, decision, logits), scores.label_sets(logits, label_names, decision)
     values = [] if head.kind == REGRESSION else scores.scores(head.kind, logits).tolist()
     each = (dict(zip(label_names, row)) for row in values) if values else ({} for _ in ids)
-    return [Prediction(*found) for found in zip(ids, labels, each, sets)]
+    return [Prediction(*fields) for fields in zip(ids, labels, each, sets)]
 
 
 def labels_of(head: HeadSpec, label_names: Sequence[str], decision: Decision, logits: scores.Logits) -> Sequence[Label | None]:

@@ -31,7 +31,7 @@ class RowColumns:
     id_column: str | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> RowColumns:
+    def from_settings(cls, settings: Mapping[str, Any]) -> RowColumns:
         """Those of a training, by name; the usual ones if the settings number the columns of a file."""
         if all(part.strip().isdecimal() for part in (settings.get("text_a") or "").split(",")):
             return cls()
@@ -46,17 +46,17 @@ class RowColumns:
         """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):
             raise RowError(f"is a {type(row).__name__}; named columns require mappings or a data frame")
-        wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
-        missing = [name for name in wanted if name and not _has(row, name)]
+        names = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
+        missing = [name for name in names if name and not _has(row, name)]
         if missing:
             raise RowError(f"no {', '.join(map(repr, missing))}; there are {', '.join(map(str, row)):.200}")
         return row
 
     def texts(self, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Returns the texts of a row by the named keys, else by the default ones; None if it has neither."""
-        named = [name for name in (self.text_a, self.text_b) if name]
-        if named and all(_has(row, name) for name in named):
-            return tuple(_cell(row, name) for name in named)
+        custom_keys = [name for name in (self.text_a, self.text_b) if name]
+        if custom_keys and all(_has(row, name) for name in custom_keys):
+            return tuple(_cell(row, name) for name in custom_keys)
         keys = usual_texts(row.__contains__)
         return tuple(row[key] for key in keys) if keys else None
 
@@ -115,8 +115,8 @@ def _plain(value: Any) -> Any:
 
 def id_of(row: Any, name: str) -> str:
     """Returns the id of a mapping; the name if it has none, or a missing value of a data frame."""
-    given = row.get(_ID) if isinstance(row, Mapping) else None
-    return name if is_missing(given) else cells.name(given, _ID)
+    value = row.get(_ID) if isinstance(row, Mapping) else None
+    return name if is_missing(value) else cells.name(value, _ID)
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
@@ -132,11 +132,11 @@ def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
 
 def _named_by_index(frame: Any) -> list[dict[str, Any]]:
     """Returns the rows of a pandas data frame; an index other than 0, 1, ... becomes `id` unless there is one."""
-    found: list[dict[str, Any]] = frame.to_dict("records")
+    rows: list[dict[str, Any]] = frame.to_dict("records")
     index = list(frame.index) if hasattr(frame, "iloc") else []
-    if index in ([], list(range(len(found)))) or any(_ID in row for row in found):
-        return found
-    return [{**row, _ID: str(label)} for row, label in zip(found, index)]
+    if index in ([], list(range(len(rows)))) or any(_ID in row for row in rows):
+        return rows
+    return [{**row, _ID: str(label)} for row, label in zip(rows, index)]
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
@@ -154,20 +154,20 @@ def _example(row: Any, name: str, kind: str | None, columns: RowColumns) -> Sent
             raise RowError("a text is empty" if isinstance(text, str) else f"a text is {text!r:.50}")
         if kind is not None:
             cells.text(text, "text")
-    found = None if kind is None else _label(label, kind)
-    return SentenceExample(id_of({_ID: guid}, name), texts[0], texts[1] if len(texts) > 1 else None, found)
+    parsed_label = None if kind is None else _label(label, kind)
+    return SentenceExample(id_of({_ID: guid}, name), texts[0], texts[1] if len(texts) > 1 else None, parsed_label)
 
 
 def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:
     texts, label = columns.texts(row), columns.label_column if columns.label_column in row else _LABEL
     if texts is None or (kind is not None and label not in row):
         if texts is None and sum(name in row for name in _TEXT_NAMES) > 1 and not columns.text_a:
-            there = ", ".join(name for name in row if name in _TEXT_NAMES)
-            raise RowError(f"has {there}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
-        named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
-        wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
-        there = ", ".join(map(str, row))
-        raise RowError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
+            present = ", ".join(name for name in row if name in _TEXT_NAMES)
+            raise RowError(f"has {present}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
+        custom_keys = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
+        choices = " or ".join(" and ".join(keys) for keys in (*custom_keys, *USUAL_TEXTS))
+        present = ", ".join(map(str, row))
+        raise RowError(f"has {present:.200}; give {choices}{', and label' if kind else ''}")
     return texts, row.get(label), row.get(columns.id_column or _ID, row.get(_ID))
 
 

@@ -81,11 +81,11 @@ def predictions(kind: str, logits: Logits, decision: Decision = PUBLISHED) -> La
     """Decides in the format of `encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
     if kind == REGRESSION:
         return logits[:, 0]
-    found = scores(kind, logits)
+    probabilities = scores(kind, logits)
     if kind == MULTI_LABEL:
-        return np.asarray(found >= np.array(decision.thresholds or THRESHOLD), np.float32)
+        return np.asarray(probabilities >= np.array(decision.thresholds or THRESHOLD), np.float32)
     if decision.thresholds:
-        return np.asarray(found[:, 1] >= decision.thresholds[0], np.int32)
+        return np.asarray(probabilities[:, 1] >= decision.thresholds[0], np.int32)
     return np.asarray(logits.argmax(axis=-1), np.int32)
 
 
@@ -93,17 +93,17 @@ def abstains(logits: Logits, predicted: LabelArray, decision: Decision) -> npt.N
     """Returns [E] whether the predicted class is too improbable to be given."""
     if decision.abstain_below is None:
         return np.zeros(len(logits), np.bool_)
-    found = scores(CLASSIFICATION, logits)
-    return np.asarray(found[np.arange(len(found)), predicted] < decision.abstain_below)
+    probabilities = scores(CLASSIFICATION, logits)
+    return np.asarray(probabilities[np.arange(len(probabilities)), predicted] < decision.abstain_below)
 
 
 def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> Sequence[tuple[str, ...] | None]:
     """Returns the classes that are probable enough, the most probable first; None without a rule."""
     if decision.set_from is None:
         return [None] * len(logits)
-    found = scores(CLASSIFICATION, logits)
-    order = np.argsort(-found, axis=-1, kind="stable")
-    return [tuple(names[n] for n in places if row[n] >= decision.set_from) for row, places in zip(found, order)]
+    probabilities = scores(CLASSIFICATION, logits)
+    order = np.argsort(-probabilities, axis=-1, kind="stable")
+    return [tuple(names[n] for n in places if row[n] >= decision.set_from) for row, places in zip(probabilities, order)]
 
 
 def labelled_logits(kind: str, logits: Logits, labels: LabelArray) -> list[LabelledLogits]:

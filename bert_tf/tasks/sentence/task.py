@@ -71,7 +71,7 @@ class CustomTask(FileTask):
     @property
     def row_columns(self) -> RowColumns:
         """Keys of rows in memory: the columns of the files, if these have names."""
-        return RowColumns.of(vars(self._settings))
+        return RowColumns.from_settings(vars(self._settings))
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         path = self.file(data_dir, split)
@@ -79,12 +79,16 @@ class CustomTask(FileTask):
         if not numbered:
             raise DataError("no examples below the header line", path)
         first_lines: dict[str, int] = {}
-        repeated = [(line, one.guid) for line, one in numbered if first_lines.setdefault(one.guid, line) != line]
+        repeated = [(line, example.guid) for line, example in numbered if first_lines.setdefault(example.guid, line) != line]
         if repeated:
             line, guid = repeated[0]
             _LOG.warning(
                 "%s: rows with the id of an earlier one: %d; the first: line %d has %r of line %d",
-                *(path, len(repeated), line, guid, first_lines[guid]),
+                path,
+                len(repeated),
+                line,
+                guid,
+                first_lines[guid],
             )
         return [example for _, example in numbered]
 
@@ -104,7 +108,7 @@ class CustomTask(FileTask):
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
-            found = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
+            joined_texts = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
             if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
                 _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
@@ -117,18 +121,18 @@ class CustomTask(FileTask):
                     hint = f"; {self._label_column.remedy(known)}"
                 raise tables.RowError(f"{error}{hint}") from error
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
-            return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
+            return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
 
-        return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        return table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
 
     def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
         return split != TEST
 
     @property
     def _has_header(self) -> bool:
-        given = self._settings.has_header
+        setting = self._settings.has_header
         by_number = all(part.strip().isdecimal() for part in (self._settings.text_a or "").split(","))
-        return not by_number if given is None else given
+        return not by_number if setting is None else setting
 
     @property
     def _may_have_header(self) -> bool:
@@ -139,8 +143,8 @@ class CustomTask(FileTask):
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
         if self._settings.text_a:
-            named = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
-            return [_columns(table, flag, columns) for flag, columns in named.items() if columns]
+            by_flag = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
+            return [_columns(table, flag, columns) for flag, columns in by_flag.items() if columns]
         usual = usual_texts(table.has)
         if not usual:
             raise DataError(
@@ -149,13 +153,13 @@ class CustomTask(FileTask):
         return [[column] for column in usual]
 
 
-def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
+def _columns(table: tables.Table, flag: str, value: str) -> list[str]:
     """Returns the columns in a flag: one, or several separated by commas."""
-    if table.has(named):
-        return [named]
-    parts = [part if table.has(part) else part.strip() for part in named.split(",")]
+    if table.has(value):
+        return [value]
+    parts = [part if table.has(part) else part.strip() for part in value.split(",")]
     if "" in parts:
-        raise FlagError(f"--{flag}={named}: a name is empty; remove the extra comma")
+        raise FlagError(f"--{flag}={value}: a name is empty; remove the extra comma")
     return parts
 
 
@@ -173,10 +177,10 @@ class LabelColumn:
         """Returns the label of a cell; raises `RowError` if it is empty, of another kind or unknown."""
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
-        found = self._names(cell)
-        mistaken.refuse_doubtful((name for name in found if name not in known), _LIST_THEM)
-        names = tuple(cells.known_label(name, known) for name in found)
-        return names if self.kind == MULTI_LABEL else names[0]
+        names = self._names(cell)
+        mistaken.refuse_doubtful((name for name in names if name not in known), _LIST_THEM)
+        labels = tuple(cells.known_label(name, known) for name in names)
+        return labels if self.kind == MULTI_LABEL else labels[0]
 
     def require(self, table: tables.Table) -> None:
         table.require(self.column, "name that of the label with --label_column")
@@ -194,7 +198,7 @@ class LabelColumn:
         """
         self.require(table)
         bad = tables.BadRows(table.path, skip=False)
-        rows = list(table.read([self.column], self._usable, bad))
+        rows = list(table.read_rows([self.column], self._usable, bad))
         counts: collections.Counter[str] = collections.Counter()
         first: tuple[str, ...] = ()
         for line, names in rows:
@@ -205,7 +209,8 @@ class LabelColumn:
             raise DataError(
                 f"the label {self.separator.join(first)!r} occurs only in the first line;"
                 " if that is a header line, add --has_header, else --nohas_header",
-                *(table.path, 1),
+                table.path,
+                1,
             )
         self._refuse_too_few(counts, bad, table.path)
         problem = mistaken.multi_hot([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
@@ -224,9 +229,9 @@ class LabelColumn:
             return
         if not counts and bad.count:
             raise bad.of_all()
-        there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
+        what = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
         others = f"; {bad.count} rows cannot be used, the first: {bad.first[0]}" if bad.count else ""
-        raise DataError(f"{there} in column {self.column!r}; at least two labels are required{others}", path)
+        raise DataError(f"{what} in column {self.column!r}; at least two labels are required{others}", path)
 
     def _names(self, cell: object) -> tuple[str, ...]:
         """Returns one name, or any number if cells hold several labels."""
@@ -247,12 +252,12 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     """Warns of likely typing errors: labels with few rows, or one letter from another."""
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
-        named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
-        _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, named)
-    near = [f"{one!r} ({counts[one]}) and {other!r} ({counts[other]})" for one, other in _near(counts)]
+        listing = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
+        _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, listing)
+    near = [f"{label!r} ({counts[label]}) and {other!r} ({counts[other]})" for label, other in _near(counts)]
     if near:
-        named = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
-        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, named)
+        listing = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
+        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, listing)
 
 
 def _least_rows(counts: Mapping[str, int]) -> float:
@@ -267,7 +272,7 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in sorted(names):
         folded = name.casefold()
         cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
-        keys = {folded, *(folded[:at] + folded[at + 1 :] for at in cut)}
+        keys = {folded, *(folded[:position] + folded[position + 1 :] for position in cut)}
         others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}
         yield from ((other, name) for other in sorted(others))
         for key in keys:

@@ -25,7 +25,7 @@ def rule(folder, content, name="decision.json"):
     path = folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
-    (run,) = run_files.read([folder])
+    (run,) = run_files.read_runs([folder])
     return panel.contents_of(run)
 
 
@@ -57,14 +57,14 @@ def test_what_is_damaged_is_left_out(folder, change):
     found = rule(folder, {**DECISION, **change})
     assert found["rows"]
     assert None in (found["reliability"], found["risk"])
-    page.render(run_files.read([folder]))
+    page.render(run_files.read_runs([folder]))
 
 
 def test_the_page_shows_the_rule_if_there_are_measures(folder):
     assert rule(folder, {"before": {}, "after": []}) is None
-    assert 'id="calibration"' not in page.render(run_files.read([folder]))
+    assert 'id="calibration"' not in page.render(run_files.read_runs([folder]))
     rule(folder, DECISION)
-    text = page.render(run_files.read([folder]))
+    text = page.render(run_files.read_runs([folder]))
     assert 'id="calibration"' in text
     assert "Quality of probabilities on 81 examples; fitted on 81 others" in text
     assert "would have an ECE of about 0.0300 on this many examples" in text

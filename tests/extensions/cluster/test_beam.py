@@ -15,7 +15,7 @@ from bert_tf.batch.session import Predictor
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.cluster import beam, beam_job, beam_options, slices
 from bert_tf.extensions.cluster.beam_job import Beam
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.training.settings import MachineSettings, with_threads
 from tests import lines
 from tests.batch.runs import write_run
@@ -326,5 +326,5 @@ def test_options_of_a_runner(monkeypatch):
     assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
     assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
     assert beam_options.threads(["--runner=DirectRunner"]) is None
-    found = with_threads(read(MachineSettings, {"intra_op_threads": 3}), 2).devices
+    found = with_threads(read_settings(MachineSettings, {"intra_op_threads": 3}), 2).devices
     assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)  # what is given stays

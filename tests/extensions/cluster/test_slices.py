@@ -25,7 +25,7 @@ def _small_pieces(monkeypatch):
 def rows(source, form):
     """Returns line and first cell of each row."""
     table = tables.open_table(source, form=form, **FORMS[form])
-    return list(table.read([table.names[0]], lambda line, cells: (line, cells[0])))
+    return list(table.read_rows([table.names[0]], lambda line, cells: (line, cells[0])))
 
 
 def cut(data: bytes, form: str, block: int):
@@ -74,5 +74,5 @@ def test_a_line_that_is_longer_than_a_piece_is_one_row():
 @pytest.mark.parametrize(("name", "data"), [("x.tsv.gz", gzip.compress(b"a\nb\n", mtime=0)), ("x.csv", b"a\nb\n")])
 def test_compressed_files_and_csv_are_not_cut(name, data):
     source = Whole(name, lambda _: io.BytesIO(data))
-    assert tables.open_table(source).read(["a"], lambda line, cells: (line, cells[0]))
+    assert tables.open_table(source).read_rows(["a"], lambda line, cells: (line, cells[0]))
     assert not source.has_rows_of_lines

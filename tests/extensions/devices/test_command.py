@@ -13,7 +13,7 @@ from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause
 from bert_tf.runtime.inventory import Inventory, LogicalDevice, PhysicalDevice, UnusableGpu
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from tests import processes
 from tests.runtime.fake_machine import CUDA_12, DRIVER, SMI_RTX, FakeMachine
 
@@ -85,8 +85,8 @@ SOME_IN = [{"device": "/GPU:0"}, {"visible_gpus": "0"}, {"place": "embeddings:/C
 
 
 def test_flags_that_leave_every_gpu_out():
-    assert [read(DeviceSettings, flags).asks_for_cpu for flags in ALL_OUT] == [True] * len(ALL_OUT)
-    assert [read(DeviceSettings, flags).asks_for_cpu for flags in SOME_IN] == [False] * len(SOME_IN)
+    assert [read_settings(DeviceSettings, flags).asks_for_cpu for flags in ALL_OUT] == [True] * len(ALL_OUT)
+    assert [read_settings(DeviceSettings, flags).asks_for_cpu for flags in SOME_IN] == [False] * len(SOME_IN)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_head_compares_its_outputs_with_a_teachers(kind):
 
     def losses(student):
         features = {"input_mask": tf.constant(MASK), **{key: tf.constant(value) for key, value in more.items()}}
-        return heads.of(spec).soft_losses({name: tf.constant(student)}, {name: tf.constant(teacher)}, features, T)
+        return heads.make_head(spec).soft_losses({name: tf.constant(student)}, {name: tf.constant(teacher)}, features, T)
 
     np.testing.assert_allclose(evaluate(lambda: losses(found)), expected(found, teacher), rtol=1e-4, atol=1e-6)
     if kind == SPAN:
@@ -100,7 +100,7 @@ def test_vectors_of_other_sizes_are_compared_by_their_cosines():
 
     def losses():
         vectors = ({"vectors": tf.constant(one)} for one in (found, teacher))
-        return heads.of(HeadSpec(1, SIMILARITY)).soft_losses(*vectors, {"groups": tf.constant([0, 0, 1, 1])}, T)
+        return heads.make_head(HeadSpec(1, SIMILARITY)).soft_losses(*vectors, {"groups": tf.constant([0, 0, 1, 1])}, T)
 
     cosines = [unit(vectors) @ unit(vectors).T for vectors in (found, teacher)]
     of_rows = np.mean((cosines[0] - cosines[1]) ** 2, axis=1)
@@ -133,7 +133,7 @@ def taught(lesson, teacher_width, labelled=(1.0, 0.0), config=CONFIG):
         given = {name: tf.constant(value) for name, value in features.items()}
         execution = Execution()
         encoded = bert(given["input_ids"], given["input_mask"], given["segment_ids"], config, execution)
-        head = Taught(heads.of(HeadSpec(2)), lesson)
+        head = Taught(heads.make_head(HeadSpec(2)), lesson)
         outputs = head.compute(encoded, given, config, execution)
         variables = {variable.op.name: variable for variable in tf.compat.v1.trainable_variables()}
         return head.losses(outputs, given, LossOptions()), outputs["logits"], encoded.layers[-2], variables
@@ -192,7 +192,7 @@ def test_a_teacher_puts_out_what_enters_its_last_layer():
     def build():
         features = {"input_ids": tf.constant(IDS), "input_mask": tf.constant(MASK), "segment_ids": tf.zeros_like(IDS)}
         encoded = bert(*features.values(), CONFIG, Execution())
-        head = Observed(heads.of(HeadSpec(2)))
+        head = Observed(heads.make_head(HeadSpec(2)))
         assert [field.name for field in head.outputs] == ["logits", STATES.name]
         return head.compute(encoded, features, CONFIG, Execution())[STATES.name], encoded.layers[-2]
 

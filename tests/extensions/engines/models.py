@@ -46,7 +46,9 @@ def trained(folder: Path, head: HeadSpec = HEADS["classification"], *, seed: int
     """Writes a checkpoint, and returns it with all that belongs to it."""
     sizes = dataclasses.replace(BertConfig.tiny(len(TOKENS)), **config)
     rng = np.random.default_rng(seed)
-    of_head = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in registry.of(head).variables(sizes).items()}
+    of_head = {
+        name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in registry.make_head(head).variables(sizes).items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     prefix = folder / f"model.ckpt-{STEP}"
     write_checkpoint(prefix, {**random_weights(sizes, seed), **of_head, "global_step": np.int64(STEP)})

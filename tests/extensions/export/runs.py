@@ -129,7 +129,7 @@ def write_run(folder: Path, record: Mapping[str, Any], decision: Mapping[str, An
     config = dataclasses.replace(BertConfig.tiny(vocab_size=len(TOKENS)), num_hidden_layers=1)
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     (folder / "bert_config.json").write_text(config.to_json())
-    head = heads.of(families.of_record(record).head)
+    head = heads.make_head(families.of_record(record).head)
     rng = np.random.default_rng(7)
     of_head = {name: rng.normal(0, 1, shape).astype(np.float32) for name, shape in head.variables(config).items()}
     write_checkpoint(folder / "model.ckpt-7", {**random_weights(config), **of_head, "global_step": np.int64(7)})

@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.extensions.calibrate.command import CalibrateSettings
 from bert_tf.extensions.export import onnx_folder as folders
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from tests.extensions.export import runs
 from tests.extensions.export.runs import CASES, MRPC, PAIRS, write_run
 
@@ -249,7 +249,7 @@ def test_what_needs_a_checkpoint_says_so(folder, run, tmp_path):
         bert_tf.calibrate(folder, task_name="MRPC")
     with pytest.raises(FlagError, match="--check chooses no rule; leave one of both out"):
         bert_tf.calibrate(folder, check=True, threshold="f1")
-    assert read(CalibrateSettings, {"checkpoint": str(folder)}).check is False
+    assert read_settings(CalibrateSettings, {"checkpoint": str(folder)}).check is False
     with pytest.raises(CheckpointError, match="has no weights for this"):
         bert_tf.fine_tune("MRPC", init_checkpoint=folder, output_dir=tmp_path / "run")
     with pytest.raises(FlagError, match="--engine=openvino: .* is computed by onnxruntime; leave the flag out"):

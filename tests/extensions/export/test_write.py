@@ -16,7 +16,7 @@ from bert_tf.extensions.export import command as operation
 from bert_tf.extensions.export import write as export
 from bert_tf.extensions.export.command import ExportSettings
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, Format, Target
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import sources
 from tests import pretrained
@@ -52,7 +52,7 @@ def _die(exported, folder):
 
 
 def write(model, folder, kind=KIND, **options):
-    target = read(Target, {"format": "saved_model", "output": folder, **options})
+    target = read_settings(Target, {"format": "saved_model", "output": folder, **options})
     return export.write(model, dataclasses.replace(target, format=kind))
 
 

@@ -183,8 +183,8 @@ def test_other_heads_are_written_and_read(kind, head, tmp_path):
     values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
     config, family = BertConfig.from_dict(json.loads(values), source="huggingface"), families.of_record(FAMILIES[head])
     random, scope = np.random.default_rng(0), "bert/encoder/layer_0/attention/self/query"
-    shapes = {f"{scope}/{DOWN}": (12, 2), f"{scope}/{UP}": (2, 12), **registry.of(family.head).variables(config)}
-    if trains_pooler(registry.of(family.head), config):
+    shapes = {f"{scope}/{DOWN}": (12, 2), f"{scope}/{UP}": (2, 12), **registry.make_head(family.head).variables(config)}
+    if trains_pooler(registry.make_head(family.head), config):
         shapes |= {name: shape for name, shape in encoder_shapes(config).items() if name.startswith("bert/pooler/")}
     entries = {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     write_checkpoint(tmp_path / "model.ckpt", entries)

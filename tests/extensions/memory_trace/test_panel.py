@@ -16,7 +16,7 @@ def folder(tmp_path):
 
 
 def test_a_run_without_a_trace_has_no_panel(tmp_path):
-    assert panel.of_runs(run_files.read([example.begun(tmp_path)])) is None
+    assert panel.of_runs(run_files.read_runs([example.begun(tmp_path)])) is None
 
 
 def test_memory_by_hand(folder):

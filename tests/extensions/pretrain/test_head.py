@@ -95,7 +95,7 @@ def test_parts_of_a_step_add_up_however_many_words_each_has():
 @pytest.mark.parametrize("way", ["default", "padded"])
 def test_the_last_layer_computes_first_tokens_and_hidden_places(way):
     recorder = Recorder()
-    outputs_of = functools.partial(compute_outputs, Model(CONFIG, masked.HEAD), heads.of(masked.HEAD))
+    outputs_of = functools.partial(compute_outputs, Model(CONFIG, masked.HEAD), heads.make_head(masked.HEAD))
     with tf.Graph().as_default(), tf1.Session() as session:
         features = {name: tf1.placeholder_with_default(v, [None] * v.ndim) for name, v in masked.batch(DATA).items()}
         outputs_of(features, dataclasses.replace(WAYS[way], dropout=recorder))
@@ -118,7 +118,7 @@ def test_the_best_words_come_first_with_their_log_probabilities():
 def test_training_does_not_look_for_the_best_words():
     with tf.Graph().as_default() as graph:
         features = {name: tf.constant(value) for name, value in masked.batch(DATA).items()}
-        head = heads.of(masked.HEAD)
+        head = heads.make_head(masked.HEAD)
         outputs = compute_outputs(Model(CONFIG, masked.HEAD), head, features, Execution())
         loss = tf.reduce_sum(head.losses(outputs, features, LossOptions()))
         tf.gradients(loss, tf1.trainable_variables())
@@ -128,7 +128,7 @@ def test_training_does_not_look_for_the_best_words():
 
 
 def test_without_pairs_there_are_words_alone():
-    head = heads.of(spec(next_sentence=False))
+    head = heads.make_head(spec(next_sentence=False))
     words, _ = losses(WEIGHTS, masked.batch(DATA))
     outputs, loss, gradients = learn(WAYS["default"], next_sentence=False)
     assert loss == pytest.approx(words, rel=1e-5)
@@ -146,7 +146,7 @@ def test_rows_without_hidden_words_have_the_loss_of_their_pair():
 
 
 def test_training_with_words_drawn_reads_no_other():
-    assert not heads.of(spec(sampled_softmax=5)).reads_word_table
+    assert not heads.make_head(spec(sampled_softmax=5)).reads_word_table
     _, _, gradients = learn(WAYS["default"], draws=True, sampled_softmax=5)
     used = set(DATA.token_ids) | set(DATA.targets["masked_lm_ids"]) | {0}  # padding is read too
     words = gradients["bert/embeddings/word_embeddings"]
@@ -157,7 +157,7 @@ def test_evaluation_reads_all_words_however_the_head_was_trained():
     all_words, drawn = (learn(WAYS["default"], **options)[0] for options in ({}, {"sampled_softmax": 5}))
     for name, value in all_words.items():
         np.testing.assert_array_equal(drawn[name], value)
-    assert SLOTS in heads.of(masked.HEAD).inputs
+    assert SLOTS in heads.make_head(masked.HEAD).inputs
 
 
 V, DRAWS = 300, 200_000

@@ -27,7 +27,7 @@ def test_phases_by_hand(folder):
 
 
 def test_a_run_without_recorded_steps_has_no_panel(tmp_path):
-    assert panel.of_runs(run_files.read([example.begun(tmp_path)])) is None
+    assert panel.of_runs(run_files.read_runs([example.begun(tmp_path)])) is None
 
 
 def test_operations_by_hand(folder):

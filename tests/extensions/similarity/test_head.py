@@ -40,7 +40,7 @@ def test_a_text_is_told_from_those_of_the_other_pairs():
 
 
 def test_temperature_is_an_option_of_the_head():
-    head = registry.of(HeadSpec(1, CONTRASTIVE, (("temperature", 0.25),)))
+    head = registry.make_head(HeadSpec(1, CONTRASTIVE, (("temperature", 0.25),)))
     vectors = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
 
     def build():

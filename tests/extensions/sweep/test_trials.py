@@ -147,7 +147,7 @@ def test_the_page_of_a_sweep_has_the_settings_first_and_names_those_of_each_mean
         assert row in text
     assert "<u style=" in text
 
-    curves = [group.name for group in run_files.groups(run_files.read([grid]))]
+    curves = [group.name for group in run_files.groups(run_files.read_runs([grid]))]
     assert curves == ["RTE-learning_rate=2e-05", "RTE-learning_rate=5e-05"]
 
 
@@ -199,7 +199,7 @@ def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
 def rendered(*folders):
     """A page with empty pictures."""
     with mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
-        return page.render(run_files.read(folders))
+        return page.render(run_files.read_runs(folders))
 
 
 def test_the_page_has_the_search_without_optuna(folder, monkeypatch):
@@ -245,6 +245,6 @@ def test_no_text_of_a_result_is_markup(folder):
         content["varying"] = {mark: content["varying"]["learning_rate"], f"{mark}.[0]": mark + path.stem}
         content["task"] = mark
         path.write_text(json.dumps(content))
-    text = page.render(run_files.read([folder]))
+    text = page.render(run_files.read_runs([folder]))
     assert "Settings and accuracy</h3>" in text
     assert "<img" not in text

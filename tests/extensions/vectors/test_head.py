@@ -41,7 +41,7 @@ def outputs(execution, poolings, *, reads):
 
 
 def head(pooling):
-    return heads.of(HeadSpec(len(NUMBERS) * CONFIG.hidden_size, VECTORS, (("layers", NUMBERS), ("pooling", pooling))))
+    return heads.make_head(HeadSpec(len(NUMBERS) * CONFIG.hidden_size, VECTORS, (("layers", NUMBERS), ("pooling", pooling))))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
 
 
 def test_vectors_have_no_variables_and_no_loss():
-    head = heads.of(HeadSpec(8, VECTORS))
+    head = heads.make_head(HeadSpec(8, VECTORS))
     assert head.variables(CONFIG) == {}
     with pytest.raises(ValueError, match="no loss"):
         head.losses({}, {}, LossOptions())

@@ -47,4 +47,4 @@ class Text(NamedTuple):
 
 @functools.cache
 def _blanks() -> Paged:
-    return Paged.of(str.isspace)
+    return Paged.from_function(str.isspace)

@@ -48,7 +48,7 @@ def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: 
 
 def labelled(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """Classification, regression and multi-label: `text_a`, and `text_b` if the model reads pairs."""
-    trained, head = exported.trained, heads.of(exported.trained.head)
+    trained, head = exported.trained, heads.make_head(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
     found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
     served = head.serving(outputs(trained, found))

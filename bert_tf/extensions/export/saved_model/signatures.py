@@ -60,7 +60,7 @@ def _ids(trained: Trained) -> Signature:
 def _examples(trained: Trained) -> Signature:
     """The same from serialized `tf.train.Example`s; a missing mask is all ones, missing segments all zeros."""
     serialized = tf1.placeholder(tf.string, [None], EXAMPLES)
-    fields = (*INPUTS, *heads.of(trained.head).inputs)
+    fields = (*INPUTS, *heads.make_head(trained.head).inputs)
     found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
     tokens = tf.shape(found[_IDS].to_tensor())[1]
     given = {field.name: _padded(found[field.name], field, tokens) for field in fields}

@@ -44,7 +44,7 @@ class _Characters(NamedTuple):
 
     chunk: tf.Tensor  # increases at each blank or new text
     text: tf.Tensor  # index of the text
-    place: tf.Tensor  # in the text
+    position: tf.Tensor  # in the text
 
     def part(self, numbers: tf.Tensor) -> _Characters:
         return _Characters(*(tf.gather(column, numbers) for column in self))
@@ -75,15 +75,15 @@ class GraphTokenizer:
         tables = self._tables
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")  # [B, (characters)]
         point, text = decoded.flat_values, tf.cast(decoded.value_rowids(), tf.int32)  # [N]
-        place = tf.range(tf.size(point)) - tf.gather(tf.cast(decoded.row_splits, tf.int32), text)
+        position = tf.range(tf.size(point)) - tf.gather(tf.cast(decoded.row_splits, tf.int32), text)
         of_class = look_up(tables.class_of, point)
         kind = tf.gather(tables.kind, of_class)
         is_blank = tf.equal(kind, BLANK)
-        kept = tf.where(~is_blank & tf.not_equal(kind, DELETED))[:, 0]  # [K]
-        characters = _Characters(text + tf.cumsum(tf.cast(is_blank, tf.int32)), text, place).part(kept)
-        of_class = tf.gather(of_class, kept)
+        indices = tf.where(~is_blank & tf.not_equal(kind, DELETED))[:, 0]  # [K]
+        characters = _Characters(text + tf.cumsum(tf.cast(is_blank, tf.int32)), text, position).part(indices)
+        of_class = tf.gather(of_class, indices)
         if tables.final_sigma is not None:
-            is_sigma = tf.equal(tf.gather(point, kept), CAPITAL_SIGMA)
+            is_sigma = tf.equal(tf.gather(point, indices), CAPITAL_SIGMA)
             of_class = self._with_final_sigmas(is_sigma, of_class, characters.chunk)
         return of_class, characters
 
@@ -112,24 +112,24 @@ class GraphTokenizer:
         number = tf.range(tf.size(origin)) + tf.gather(first, origin)
         number = _sorted(number, tf.gather(tables.order, number), tf.gather(chunk, origin))
         letter = tf.gather(tables.letter, number)
-        kept = tf.where(tf.not_equal(letter, REMOVED))[:, 0]
-        return tf.gather(letter, kept), tf.gather(tables.alone, tf.gather(number, kept)), tf.gather(origin, kept)
+        indices = tf.where(tf.not_equal(letter, REMOVED))[:, 0]
+        return tf.gather(letter, indices), tf.gather(tables.alone, tf.gather(number, indices)), tf.gather(origin, indices)
 
     def _matched(self, letters: tf.Tensor, alone: tf.Tensor, characters: _Characters, texts: tf.Tensor) -> RaggedPieces:
         """Returns the pieces of words from their letters [M], `alone` [M], source characters [M] and texts [B]."""
         first = tf.where(_begins(characters.chunk, alone))[:, 0]  # [W] letter of each word
         splits = tf.concat([first, [tf.size(letters, out_type=tf.int64)]], axis=0)
         words = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(letters, splits, validate=False), "UTF-8")
-        found, start, end = self._words.tokenize_with_offsets(words)  # [W, (pieces)]
-        begin = tf.gather(first, found.value_rowids())  # [P]
-        starts = tf.gather(characters.place, begin + tf.cast(start.values, tf.int64) // self._tables.width)
-        ends = tf.gather(characters.place, begin + tf.cast(end.values, tf.int64) // self._tables.width - 1) + 1
+        pieces, start, end = self._words.tokenize_with_offsets(words)  # [W, (pieces)]
+        begin = tf.gather(first, pieces.value_rowids())  # [P]
+        starts = tf.gather(characters.position, begin + tf.cast(start.values, tf.int64) // self._tables.width)
+        ends = tf.gather(characters.position, begin + tf.cast(end.values, tf.int64) // self._tables.width - 1) + 1
         text = tf.cast(tf.gather(characters.text, begin), tf.int64)
 
         def by_text(column: tf.Tensor) -> tf.RaggedTensor:
             return tf.RaggedTensor.from_value_rowids(column, text, nrows=tf.cast(texts, tf.int64), validate=False)
 
-        return RaggedPieces(by_text(found.values), by_text(starts), by_text(ends))
+        return RaggedPieces(by_text(pieces.values), by_text(starts), by_text(ends))
 
 
 def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
