@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.options import ExportOptions
-from bert_tf.settings import read
+from bert_tf.settings import read_settings
 from bert_tf.tasks import families
 from bert_tf.tasks.rows_task import RowsTask
 from tests.extensions.engines.models import trained
@@ -35,4 +35,4 @@ def exported(
     """Writes a checkpoint, and returns it as it is exported; `record` replaces that of the kind."""
     task = RowsTask(families.of_record({"kind": kind, **(record or RECORDS[kind])}))
     model = dataclasses.replace(trained(folder, task.family.head, **(config or {})), record=task.family.record())
-    return ExportJob(model, task, model.step, read(ExportOptions, options))
+    return ExportJob(model, task, model.step, read_settings(ExportOptions, options))
