@@ -91,7 +91,7 @@ def test_says_what_was_alive_at_the_peak(traced, tmp_path, caplog):
         hook.after_run(None, SimpleNamespace(run_metadata=traced[1][4]))
     (line,) = (record.getMessage() for record in caplog.records if "alive at its peak" in record.getMessage())
     assert line.startswith("step 5 had ")  # parts follow by size, and what other sessions of the process hold is one of them
-    for part in ("alive at its peak (", "forward ", "; the allocator ", f"; see python -m bert_tf memory peak {tmp_path}"):
+    for part in ("alive at its peak (", "forward ", "; the allocator", f"; see python -m bert_tf memory peak {tmp_path}"):
         assert part in line
 
 
