@@ -191,7 +191,7 @@ def _entry_points() -> list[Any]:
     return sorted(group, key=lambda point: str(point.name))
 
 
-def found() -> Mapping[str, Extension]:
+def installed() -> Mapping[str, Extension]:
     """Extensions by name, in the order of names: ours, then those of other packages."""
     return _every()[0]
 
@@ -205,31 +205,31 @@ def refuse_broken() -> None:
 def commands() -> dict[str, NewCommand]:
     """Commands and actions by name. Several of ours may declare the command whose actions they are; the first counts."""
     every: dict[str, NewCommand] = {}
-    for extension in found().values():
+    for extension in installed().values():
         for name, command in extension.commands.items():
             every.setdefault(name, command)
     return every
 
 
 def kinds() -> dict[str, NewKind]:
-    return {name: kind for extension in found().values() for name, kind in extension.kinds.items()}
+    return {name: kind for extension in installed().values() for name, kind in extension.kinds.items()}
 
 
 def pipelines() -> dict[str, str]:
     """Functions that run a command as a pipeline of Apache Beam, by its name."""
-    return {name: function for extension in found().values() for name, function in extension.pipelines.items()}
+    return {name: function for extension in installed().values() for name, function in extension.pipelines.items()}
 
 
 def engines() -> dict[str, str]:
     """Engines by value of --engine, besides TensorFlow."""
-    return {name: kind for one in found().values() for name, kind in one.engines.items()}
+    return {name: kind for one in installed().values() for name, kind in one.engines.items()}
 
 
 def needed(name: str, user: str) -> Extension:
     """The extension that something else (`user`, as a message calls it) needs; raises BertError if its folder was deleted."""
-    if name not in found():
+    if name not in installed():
         raise BertError(f"{user} needs the extension {name}, which is missing (docs/extensions.md)")
-    return found()[name]
+    return installed()[name]
 
 
 def advice(command: str, text: str) -> str:
@@ -242,7 +242,7 @@ def advice(command: str, text: str) -> str:
 
 def drivers() -> dict[str, Driver]:
     """Drivers by the setting that asks for one."""
-    return {name: driver for extension in found().values() for name, driver in extension.drivers.items()}
+    return {name: driver for extension in installed().values() for name, driver in extension.drivers.items()}
 
 
 def load(name: str) -> Any:

@@ -74,7 +74,7 @@ def of_training() -> tuple[Part, ...]:
     """Also files of extensions; a function since settings of extensions read this module."""
     return (
         *_OF_TRAINING,
-        *(Part(files, holds) for entry in extension.found().values() for files, holds in entry.files.items()),
+        *(Part(files, holds) for entry in extension.installed().values() for files, holds in entry.files.items()),
     )
 
 

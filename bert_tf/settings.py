@@ -182,7 +182,7 @@ def of_extensions(attribute: str, title: str = "") -> type:
 def _of_extensions(attribute: str, title: str) -> type:
     fields = [
         (name, Any, group(getattr(entry, attribute), getattr(entry, title) if title else ""))
-        for name, entry in extension.found().items()
+        for name, entry in extension.installed().items()
     ]
     return dataclasses.make_dataclass(
         "ExtensionSettings",

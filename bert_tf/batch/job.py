@@ -50,7 +50,7 @@ class _Overrides:
 @functools.cache
 def _of_extensions(more: str, **attributes: Any) -> Any:
     """A class of those settings of extensions' tasks that have such attributes."""
-    kinds = [entry.of_tasks for entry in extension.found().values()]
+    kinds = [entry.of_tasks for entry in extension.installed().values()]
     return dataclasses.make_dataclass(
         "ExtensionOverrides",
         [

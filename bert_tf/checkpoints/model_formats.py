@@ -34,7 +34,7 @@ class ModelFormat(Protocol):
 
 
 def every() -> list[ModelFormat]:
-    return [extension.load(one.model_format) for one in extension.found().values() if one.model_format]
+    return [extension.load(one.model_format) for one in extension.installed().values() if one.model_format]
 
 
 def of(name: str | os.PathLike[str]) -> ModelFormat | None:

@@ -56,7 +56,7 @@ def model_reader(prefix: str | os.PathLike[str]) -> CheckpointReader:
     Raises CheckpointError as `CheckpointReader`, and if the others are missing or have changed.
     """
     reader = CheckpointReader(prefix)
-    for entry in extension.found().values():
+    for entry in extension.installed().values():
         composed = extension.load(entry.composes)(reader) if entry.composes else None
         if isinstance(composed, CheckpointReader):
             return composed

@@ -14,7 +14,7 @@ from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEX
 
 BESIDE = (  # files beside a model's checkpoint
     *(VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD),
-    *(name for entry in extension.found().values() for name in entry.beside),
+    *(name for entry in extension.installed().values() for name in entry.beside),
 )
 
 

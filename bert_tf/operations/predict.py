@@ -113,7 +113,7 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
         return shards
 
     if len(several(settings.checkpoint)) > 1:
-        several_models = next((one.predicts_several for one in extension.found().values() if one.predicts_several), "")
+        several_models = next((one.predicts_several for one in extension.installed().values() if one.predicts_several), "")
         if not several_models:
             raise FlagError("--checkpoint: several models need the extension together, which is missing (docs/extensions.md)")
         return tuple(pair.output for pair in extension.load(several_models)(settings))

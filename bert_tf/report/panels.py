@@ -30,7 +30,7 @@ class Panel(NamedTuple):
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
     """Panels of the extensions that have written to the folder of a run or of its series; the others are not imported."""
     return [
-        panel for entry in extension.found().values() if _wrote(entry, runs) if (panel := extension.load(entry.panel)(runs))
+        panel for entry in extension.installed().values() if _wrote(entry, runs) if (panel := extension.load(entry.panel)(runs))
     ]
 
 

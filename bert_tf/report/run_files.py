@@ -131,7 +131,7 @@ class Run:
 
 
 def _series() -> list[Series]:
-    return [series for entry in extension.found().values() for series in entry.series]
+    return [series for entry in extension.installed().values() for series in entry.series]
 
 
 def numbered(folder: Path) -> Series | None:

@@ -60,7 +60,7 @@ _OF_GLUE = frozenset((SKIP,))  # and XNLI
 @functools.cache
 def _of_extensions() -> Mapping[str, NewTask]:
     """Tasks of extensions by name; raises BertError for a name of the core."""
-    tasks = {name: task for entry in extension.found().values() for name, task in entry.tasks.items()}
+    tasks = {name: task for entry in extension.installed().values() for name, task in entry.tasks.items()}
     taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, CUSTOM)))
     for name, task in tasks.items():  # ours come first
         if _folded(name) in taken:
@@ -73,7 +73,7 @@ def _of_extensions() -> Mapping[str, NewTask]:
 def _named() -> Mapping[str, _OfSettings]:
     """Tasks with settings, by name."""
     _of_extensions()  # refuses names that are taken
-    return {name: _of_extension(entry, task) for entry in extension.found().values() for name, task in entry.tasks.items()}
+    return {name: _of_extension(entry, task) for entry in extension.installed().values() for name, task in entry.tasks.items()}
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def _own() -> Mapping[str, _OfSettings]:
         **dict.fromkeys(KINDS, (_of_own_sentences, frozenset(setting_names(CustomSettings)))),
         **{
             kind: _of_extension(entry, new.problem)
-            for entry in extension.found().values()
+            for entry in extension.installed().values()
             for kind, new in entry.kinds.items()
             if new.problem
         },

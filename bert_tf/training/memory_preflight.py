@@ -175,7 +175,7 @@ def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, 
         return
     users = gpu_failures.others()
     message += f" ({users})" if users else ""
-    plans = [entry.remedies for entry in extension.found().values() if entry.remedies]
+    plans = [entry.remedies for entry in extension.installed().values() if entry.remedies]
     helps: list[str] = []
     if lengths.together == 1:  # else batch sizes would count rows
         helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]

@@ -56,7 +56,7 @@ class Program(NamedTuple):
     recipe_of: str = "the default checkpoint"
 
 
-_OF_EXTENSIONS = extension.found()
+_OF_EXTENSIONS = extension.installed()
 DRIVERS = extension.drivers()
 ExtensionSettings = of_extensions("settings", "section")
 

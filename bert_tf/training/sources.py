@@ -211,7 +211,7 @@ def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]
     cache_dir = home.folder(environment) / "checkpoints"
     if not is_folder(name) or model_formats.file_of(name) is not None:
         return None
-    opens = [extension.load(entry.opens) for entry in extension.found().values() if entry.opens]
+    opens = [extension.load(entry.opens) for entry in extension.installed().values() if entry.opens]
     folders = (opened(Path(name), cache_dir, environment) for opened in opens)
     return next((str(_checkpoint_in(folder)) for folder in folders if folder is not None), None)
 

@@ -131,7 +131,7 @@ def test_without_card_no_export_has_one(tmp_path):
 @pytest.mark.parametrize("name", OURS)
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     copied(tmp_path, name)
-    one = extension.found()[name]
+    one = extension.installed()[name]
     told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve", "evaluate"))
     assert "--task_name" in told
     assert ("--workers" in told) == (name != "serve")

@@ -135,7 +135,7 @@ def test_threads_take_turns(model):
 
 @pytest.mark.parametrize(("method", "name"), [("encode", "vectors"), ("fill_mask", "fill_mask"), ("explain", "explain")])
 def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypatch):
-    monkeypatch.setattr(extension, "found", dict)
+    monkeypatch.setattr(extension, "installed", dict)
     message = f"^Model.{method} needs the extension {name}, which is missing \\(docs/extensions.md\\)$"
     with made(run) as model, pytest.raises(BertError, match=message):
         USES[method](model)

@@ -226,7 +226,7 @@ class Evaluator:
 
 def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
     """The evaluator of the extension of which a flag is given, by settings by name."""
-    for entry in extension.found().values():
+    for entry in extension.installed().values():
         if any(values.get(row.name, row.default) != row.default for row in settings_of(entry.evaluating)):
             evaluator: Evaluator = extension.load(entry.evaluator)()
             return evaluator

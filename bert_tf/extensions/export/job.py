@@ -86,7 +86,7 @@ def write_kept_files(exported: ExportJob, folder: Path) -> None:
 
 def write_card(exported: ExportJob, path: Path, **of_format: Any) -> None:
     """Writes the model card, if an extension makes it."""
-    if "card" in extension.found():
+    if "card" in extension.installed():
         from bert_tf.extensions.card import card
 
         options = exported.options

@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "int8", "bfloat16")
 
 def _credits() -> type:
     """What the card in the folder says besides; nothing if there is no extension that writes it."""
-    return extension.load("bert_tf.extensions.card.credits:Credits") if "card" in extension.found() else extension.Settings
+    return extension.load("bert_tf.extensions.card.credits:Credits") if "card" in extension.installed() else extension.Settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ _PLACES = 20  # default masked words per sequence in `pretrain`
 
 
 # Extensions that train something else than the encoder's weights, and their settings.
-_ADAPTS = {name: one for name, one in extension.found().items() if one.adapts}
+_ADAPTS = {name: one for name, one in extension.installed().items() if one.adapts}
 _Adapting = dataclasses.make_dataclass(
     "_Adapting", [(name, Any, group(one.settings)) for name, one in _ADAPTS.items()], frozen=True
 )

@@ -56,7 +56,7 @@ def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) ->
     asked = config.extensions.series.slots
     if task is not None or not config.actions.do_train or (asked is None and config.devices.are_chosen):
         return ()
-    if (asked or 1) == 1 and "sweep" not in extension.found():
+    if (asked or 1) == 1 and "sweep" not in extension.installed():
         return ()
     extension.needed("sweep", f"--slots={asked}")
     from bert_tf.extensions.sweep import leader

@@ -109,7 +109,7 @@ class _Predict(Call):
 def every() -> Mapping[str, Call]:
     """Calls by name, predictions first."""
     calls: dict[str, Call] = {PREDICT: _Predict()}
-    for name, one in extension.found().items():
+    for name, one in extension.installed().items():
         if one.call:
             call = extension.load(one.call)()
             if call.name in calls:

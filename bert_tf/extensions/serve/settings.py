@@ -107,7 +107,7 @@ class ServeConfig:
 
 
 extension.refuse_broken()
-refuse_taken(ServeConfig, {name: one.serving for name, one in extension.found().items()})
+refuse_taken(ServeConfig, {name: one.serving for name, one in extension.installed().items()})
 
 
 def configured(run: str, **values: Any) -> ServeConfig:

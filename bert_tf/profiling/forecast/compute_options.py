@@ -84,7 +84,7 @@ def with_adapted(options: ComputeOptions, asked: Mapping[str, Any], config: Bert
     Parts that are not trained at all, such as a pooler that the head does not read, must be among the frozen ones.
     """
     for name, settings in asked.items():
-        adapts = extension.found()[name].adapts
+        adapts = extension.installed()[name].adapts
         if adapts:
             adapted = extension.load(adapts)(settings, config, options.frozen)
             return dataclasses.replace(options, adapted=adapted, frozen=options.frozen | {EMBEDDINGS})

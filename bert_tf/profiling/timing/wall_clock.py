@@ -31,7 +31,7 @@ CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "p
 
 
 def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
-    added = {key: part for entry in extension.found().values() for key, part in entry.times.items() if key not in core}
+    added = {key: part for entry in extension.installed().values() for key, part in entry.times.items() if key not in core}
     parts: dict[str, str] = {}
     for key, name in core.items():
         parts[key] = name

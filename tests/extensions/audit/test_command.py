@@ -73,7 +73,7 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
 
 
 def test_without_the_extension_of_vectors_an_audit_is_one_line(project, tmp_path, monkeypatch):
-    monkeypatch.setattr(extension, "found", dict)
+    monkeypatch.setattr(extension, "installed", dict)
     with pytest.raises(BertError, match="^data audit needs the extension vectors, which is missing"):
         bert_tf.audit_data(task_name="MRPC", data_dir=project.data_dir, output_dir=tmp_path / "audit")
 

@@ -104,7 +104,7 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
     expected = f"error: {begun}: no wrong_examples.jsonl to explain; evaluate the run first, with --do_eval\n"
     assert call("report", begun, "--explain=1") == (2, "", expected)
     example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-1"}])
-    monkeypatch.setattr(extension, "found", dict)  # without the extension that scores them
+    monkeypatch.setattr(extension, "installed", dict)  # without the extension that scores them
     expected = "error: --explain needs the extension explain, which is missing (docs/extensions.md)\n"
     assert call("report", run, "--explain=1", f"--data_dir={data}") == (2, "", expected)
 

@@ -84,7 +84,7 @@ def test_a_model_of_pretraining_is_not_served(tmp_path):
 
 
 def test_without_extensions_predictions_are_answered(tmp_path, project, monkeypatch):
-    monkeypatch.setattr(extension, "found", dict)
+    monkeypatch.setattr(extension, "installed", dict)
     monkeypatch.setattr(worker, "every", every.__wrapped__)
     run = write(tmp_path / "run", project, "similarity")
     assert served_by(run).description.calls == (PREDICT,)
