@@ -1,4 +1,4 @@
-"""Metrics of predictions, their confidence intervals, tables by class; `glue` has the GLUE score."""
+"""Metrics of predictions, their confidence intervals, and tables by class."""
 
 from bert_tf.metrics.intervals import confidence_intervals
 from bert_tf.metrics.values import METRICS, ClassScores, collapse, compute, confusion, per_class, usual
