@@ -22,10 +22,10 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
     reader = model_reader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.make_head(trained.head).variables(trained.config)}
     values.refuse_unusable(reader, shapes)
-    found = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
+    arrays = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
     temperatures = np.array(dict(trained.head.options).get("temperatures", ()), np.float32)
     if temperatures.size:
-        found["output_weights"], found["output_bias"] = (
-            (found[name].T / temperatures).T for name in ("output_weights", "output_bias")
+        arrays["output_weights"], arrays["output_bias"] = (
+            (arrays[name].T / temperatures).T for name in ("output_weights", "output_bias")
         )
-    return found
+    return arrays

@@ -18,7 +18,7 @@ def inference(
     Raises FlagError if the flags do not suit the checkpoints, or some of them are exported models and others are not.
     """
     names = list(checkpoints)
-    formats = {name: found for name in names if (found := model_formats.of(name)) is not None}
+    formats = {name: format_of_file for name in names if (format_of_file := model_formats.of(name)) is not None}
     if not formats:
         from bert_tf.training import tensorflow_machine
 

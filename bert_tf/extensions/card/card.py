@@ -74,15 +74,15 @@ class Model:
         name, above = self.trained.folder.name, self.trained.folder.parent
         is_inner = name in run_layout.MODELS and (above / run_layout.RECORD).is_file()
         try:
-            found = run_files.read_runs([above if is_inner else self.trained.folder])[0]
+            run = run_files.read_runs([above if is_inner else self.trained.folder])[0]
         except OutputError:
             return Run("", self.trained.folder, {}, (), (), (), ())
-        own, ending = found.own, f" ({name})" if name in run_layout.AVERAGES else ""
+        own, ending = run.own, f" ({name})" if name in run_layout.AVERAGES else ""
         if own is None or own.results.get("global_step") != self.step:
-            return dataclasses.replace(found, evaluated=())
+            return dataclasses.replace(run, evaluated=())
         of_weights = [split for split in own.splits if (split.endswith(ending) if ending else not split.endswith(")"))]
         splits = {split.removesuffix(ending): own.splits[split] for split in of_weights}
-        return dataclasses.replace(found, evaluated=[dataclasses.replace(own, results={"splits": splits})])
+        return dataclasses.replace(run, evaluated=[dataclasses.replace(own, results={"splits": splits})])
 
     @property
     def splits(self) -> Mapping[str, Mapping[str, Any]]:
@@ -90,7 +90,7 @@ class Model:
 
     @property
     def scores(self) -> list[Score]:
-        rows = (row for found in outcome.scores([self.run]).values() for row in found)
+        rows = (row for rows_of_split in outcome.scores([self.run]).values() for row in rows_of_split)
         return [row for row in rows if row.metric in self.task.family.metrics]
 
 
@@ -131,7 +131,7 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
         code=_Raw(code),
         line=_Raw(line),
         scores=model.scores,
-        classes={split: rows for split, found in model.splits.items() if (rows := _classes(found))},
+        classes={split: rows for split, result in model.splits.items() if (rows := _classes(result))},
         calibration=calibration,
         limits=tuple(_limits(model, is_calibrated=calibration is not None)),
         long_texts=_Raw("\n".join(long_texts)),
@@ -224,10 +224,10 @@ def _calibration(model: Model) -> dict[str, Any] | None:
     decision = Decision.from_record(model.trained.record)
     if not decision.temperatures:
         return None
-    found = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}
-    before, after = mapping(found, "before"), mapping(found, "after")
+    rule = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}
+    before, after = mapping(rule, "before"), mapping(rule, "after")
     both = {name: (before.get(key), after.get(key)) for key, name in _QUALITY.items()}
-    counts = mapping(found, "fitted_on").get("examples"), found.get("reported_on")
+    counts = mapping(rule, "fitted_on").get("examples"), rule.get("reported_on")
     return {
         "temperatures": ", ".join(f"{one:.4g}" for one in decision.temperatures),
         "data": f", fitted on {counts[0]} examples and measured on {counts[1]} others" if all(map(is_number, counts)) else "",
@@ -250,12 +250,12 @@ def _limits(model: Model, *, is_calibrated: bool) -> Iterator[str]:
         yield f"Data: {note}."
     if model.trained.folder.name == run_layout.BEST:
         yield "The checkpoint was chosen by its results on dev, which are therefore too good."
-    for split, found in model.splits.items():
-        count = found.get("examples")
+    for split, result in model.splits.items():
+        count = result.get("examples")
         if is_number(count) and 0 < count < _FEW:
             yield f"{split} has only {count} examples, {100 / count:.2g} % each: compare by the intervals, not by the values."
-        if isinstance(found.get("collapsed"), str):
-            yield f"{split}: {found['collapsed']}. Nothing was learned."
+        if isinstance(result.get("collapsed"), str):
+            yield f"{split}: {result['collapsed']}. Nothing was learned."
     if kind in _WITH_PROBABILITIES and not is_calibrated:
         yield "Probabilities are not calibrated."
     yield "Other kinds of text, fairness and attacks were not examined."
@@ -263,8 +263,8 @@ def _limits(model: Model, *, is_calibrated: bool) -> Iterator[str]:
 
 def _digests(model: Model) -> dict[str, str]:
     record = {**model.trained.record, "vocabulary_sha256": model.trained.vocabulary.fingerprint}
-    found = {words: _listed(record[name]) for name, words in _DIGESTS.items() if record.get(name)}
-    return {**found, "this checkpoint": model.trained.digest}
+    digests = {words: _listed(record[name]) for name, words in _DIGESTS.items() if record.get(name)}
+    return {**digests, "this checkpoint": model.trained.digest}
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, str]:

@@ -53,18 +53,18 @@ def write(settings: CardSettings) -> Path:
 
     if settings.output is not None and settings.output != PIPE:
         run_layout.refuse_own_file(settings.output)
-    found = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
-    found.refuse(found.task.family)
+    trained = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
+    trained.refuse(trained.task.family)
     is_folder = os.path.isdir(settings.run)
-    place = "." if is_folder else os.path.basename(found.prefix)
-    model = card.Model(found, found.task, found.step, settings.credits)
+    place = "." if is_folder else os.path.basename(trained.prefix)
+    model = card.Model(trained, trained.task, trained.step, settings.credits)
     text = card.render(model, place=place)
-    output = Path(settings.output or (Path(settings.run) if is_folder else found.folder) / CARD)
+    output = Path(settings.output or (Path(settings.run) if is_folder else trained.folder) / CARD)
     if settings.output == PIPE:
         sys.stdout.write(text)
         return output
     folder = output.parent
-    own = folder.resolve() in {found.folder.resolve(), Path(settings.run).resolve()}
+    own = folder.resolve() in {trained.folder.resolve(), Path(settings.run).resolve()}
     with lock.writing_folder(folder, instead="name another --output") if own else contextlib.nullcontext():
         if not settings.overwrite and not atomic.is_written_into(output):
             _refuse_edited(output)

@@ -94,4 +94,4 @@ def _literals(row: Row) -> dict[str, str]:
 
 
 def _literal(text: str) -> str:
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", documents.to_json(text, ensure_ascii=False))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", documents.to_json(text, ensure_ascii=False))

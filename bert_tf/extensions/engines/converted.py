@@ -120,7 +120,7 @@ def open_openvino(path: Path, precision: str, threads: int) -> Compute:
     request, reads = compiled.create_infer_request(), [value.any_name for value in compiled.inputs]
 
     def compute(batch: Batch) -> dict[str, object]:
-        found = request.infer({name: batch[name] for name in reads}, share_inputs=True)
-        return {name: found[output] for output in found for name in output.names}
+        results = request.infer({name: batch[name] for name in reads}, share_inputs=True)
+        return {name: results[output] for output in results for name in output.names}
 
     return compute  # type: ignore[return-value]

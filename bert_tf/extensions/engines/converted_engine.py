@@ -58,9 +58,9 @@ class ConvertedEngine:
         self._loaded = None
 
     def _batching(self, trained: Trained, *, few: bool) -> Batching:
-        found, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
-        multiple = max(found.multiple, _MULTIPLE if few or apart else 1)
-        return dataclasses.replace(found, eval_tokens=found.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
+        batching, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
+        multiple = max(batching.multiple, _MULTIPLE if few or apart else 1)
+        return dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
 
 
 @dataclasses.dataclass(frozen=True)

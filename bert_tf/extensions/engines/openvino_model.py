@@ -79,10 +79,10 @@ class Calibration:
 
 
 def _newest(trained: Trained) -> Path:
-    found = sorted((trained.folder / run_layout.FEATURES).glob(_OF_TRAINING), key=lambda path: path.stat().st_mtime_ns)
-    if not found:
+    files_by_age = sorted((trained.folder / run_layout.FEATURES).glob(_OF_TRAINING), key=lambda path: path.stat().st_mtime_ns)
+    if not files_by_age:
         raise CheckpointError(
             f"{trained.prefix}: int8 takes its ranges from the texts of the training, and {trained.folder} has no"
             f" {run_layout.FEATURES}/{_OF_TRAINING}; take the folder of the run, or --precision=bfloat16"
         )
-    return found[-1]
+    return files_by_age[-1]

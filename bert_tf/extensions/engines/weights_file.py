@@ -31,10 +31,10 @@ class WeightsFile:
         if key not in self._places:
             self._places[key] = self._appended(data)
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        found = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, raw_data=b"-")  # replaced by the place
-        set_external_data(found, self._path.name, self._places[key], len(data))
-        found.ClearField("raw_data")
-        return found
+        tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, raw_data=b"-")  # replaced by the place
+        set_external_data(tensor, self._path.name, self._places[key], len(data))
+        tensor.ClearField("raw_data")
+        return tensor
 
     def _appended(self, data: bytes) -> int:
         with open(self._path, "ab") as file:

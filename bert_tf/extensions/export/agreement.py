@@ -25,11 +25,11 @@ def require_agreement(trained: Trained, compute: Compute) -> None:
 
     with graph.loaded(trained, build) as (session, (inputs, logits)):
         expected = session.run(dict(logits), {inputs[name]: values for name, values in batch.items()})
-    found = compute(batch)
+    outputs = compute(batch)
     for field in trained.outputs:  # vectors of padding mean nothing: in a window without real tokens they may be any
         real = batch["input_mask"] > 0 if field.axis == TOKEN else slice(None)
         name, wanted = field.name, expected[field.name][real]
-        difference = float(np.abs(found[name][real] - wanted).max())
+        difference = float(np.abs(outputs[name][real] - wanted).max())
         largest = float(np.abs(wanted[np.abs(wanted) < np.float32(1e29)]).max(initial=1.0))  # span padding is not a real value
         if not difference <= _MOST * largest:
             raise CheckpointError(f"{trained.prefix}: {name} differ from TensorFlow's by {difference:.1e}; nothing is exported")

@@ -54,12 +54,12 @@ def measure(exported: ExportJob, compute: Compute, folder: Path) -> None:
 
     Raises GateError if a metric loses too much, DataError if there are no labelled examples.
     """
-    options, found = exported.options, {}
+    options, by_split = exported.options, {}
     for name, examples in exported.labelled().items():
         if not examples:
             raise DataError("no data to measure reduced precision; give --gate_data", name)
         changes = _changes(exported, compute, examples)
-        found[name] = {"examples": len(examples), "metrics": {key: _told(change) for key, change in changes.items()}}
+        by_split[name] = {"examples": len(examples), "metrics": {key: _told(change) for key, change in changes.items()}}
         for key, change in changes.items():
             log.info("%s: %s in %s %+.2f points (%s)", name, key, options.precision, change.points, _within(change))
             if change.points < -options.max_loss_of_metric:
@@ -68,7 +68,7 @@ def measure(exported: ExportJob, compute: Compute, folder: Path) -> None:
                     f" {-change.points:.2f} points (95 %: {_within(change)}), more than --max_loss_of_metric="
                     f"{options.max_loss_of_metric}; take another precision, or allow more"
                 )
-    record = {"precision": options.precision, "max_loss_of_metric": options.max_loss_of_metric, "data": found}
+    record = {"precision": options.precision, "max_loss_of_metric": options.max_loss_of_metric, "data": by_split}
     (folder / FILE).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
 
 

@@ -67,8 +67,8 @@ def metadata(exported: ExportJob) -> dict[str, str]:
 
 def rule(family: Family) -> dict[str, Any]:
     """Decision rule on the model's probabilities, for clients that apply it themselves; empty for the published rule."""
-    found = getattr(family, DECISION, PUBLISHED).facts()
-    return {DECISION: found} if found else {}
+    facts = getattr(family, DECISION, PUBLISHED).facts()
+    return {DECISION: facts} if facts else {}
 
 
 def write_kept_files(exported: ExportJob, folder: Path) -> None:

@@ -22,8 +22,8 @@ class Signature(NamedTuple):
 
 def aligned(*texts: tf.Tensor) -> list[tf.Tensor]:
     """[B] strings of several inputs; the request fails if their lengths differ, instead of mixing up rows."""
-    found: list[tf.Tensor] = tf.unstack(tf.stack(texts), num=len(texts))
-    return found
+    rows: list[tf.Tensor] = tf.unstack(tf.stack(texts), num=len(texts))
+    return rows
 
 
 def strings(*names: str) -> dict[str, tf.Tensor]:

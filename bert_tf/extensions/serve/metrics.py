@@ -45,5 +45,5 @@ class Metrics:
         self.model = gauge("bert_tf_model", "1 for the model in use", ("checkpoint", "digest"))
 
     def text(self) -> bytes:
-        found: bytes = generate_latest(self.registry)
-        return found
+        text: bytes = generate_latest(self.registry)
+        return text

@@ -105,8 +105,8 @@ def _check_texts(texts: Sequence[str], limits: Limits) -> None:
             raise Refusal(UNUSABLE, f"unpaired surrogate {text[error.start]!a}: write both halves of the pair") from error
 
 
-def _too_large(found: str, most: int, setting: str) -> Refusal:
-    return Refusal(TOO_LARGE, f"{found}, at most {most}; send less at a time, or start the service with --{setting}")
+def _too_large(sent: str, most: int, setting: str) -> Refusal:
+    return Refusal(TOO_LARGE, f"{sent}, at most {most}; send less at a time, or start the service with --{setting}")
 
 
 def _parts(

@@ -68,8 +68,8 @@ class Guard:
 
 def _name(place: str) -> str | None:
     """The host in NAME or NAME:PORT; None if the text is neither."""
-    found = _PLACE.fullmatch(place)
-    return found and found[1].lower().rstrip(".")
+    match = _PLACE.fullmatch(place)
+    return match and match[1].lower().rstrip(".")
 
 
 def _is_loopback(name: str | None) -> bool:

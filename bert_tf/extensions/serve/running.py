@@ -45,20 +45,20 @@ def listening(address: Address) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)  # of each connection
-            found.bind(place)
-            found.listen(_BACKLOG)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)  # of each connection
+            listener.bind(place)
+            listener.listen(_BACKLOG)
         except BaseException:
-            found.close()
+            listener.close()
             raise
     except OSError as error:
         raise DeviceError(
             f"cannot listen on {address.host} port {address.port}: {files.reason(error)}; name others with --host and --port"
         ) from error
-    return found
+    return listener
 
 
 def _allow_files(most: int) -> None:

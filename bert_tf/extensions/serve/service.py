@@ -219,8 +219,8 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
     """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
     several = config.computing.workers
     machine = with_threads(config.machine, max(1, cores() // several)) if several > 1 else config.machine
-    found = dataclasses.replace(config, run=os.path.abspath(config.run), machine=machine)
-    return Service(found, launch=functools.partial(processes.launched, verbosity=verbosity))
+    resolved = dataclasses.replace(config, run=os.path.abspath(config.run), machine=machine)
+    return Service(resolved, launch=functools.partial(processes.launched, verbosity=verbosity))
 
 
 class Watch:
@@ -247,7 +247,7 @@ class Watch:
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -137,13 +137,13 @@ class Served:
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
-        found: list[list[bytes] | Failed] = [[] for _ in batch]
+        answers: list[list[bytes] | Failed] = [[] for _ in batch]
         for call in self._calls:
             places = [place for place, one in enumerate(batch) if one.call == call.name]
             parts = [batch[place] for place in places]
             for place, answer in zip(places, call.answers(self._model, parts, self._config) if parts else ()):
-                found[place] = answer
-        return found
+                answers[place] = answer
+        return answers
 
 
 def _example(model: Model) -> Mapping[str, Any] | None:

@@ -180,15 +180,15 @@ class Workers:
             process.kill()
             raise
 
-    def _take_description(self, found: Description) -> None:
+    def _take_description(self, description: Description) -> None:
         """The first worker's description fixes the model for all; another worker must find the same."""
         with self._lock:
             if not self.first.done():
-                self._config = dataclasses.replace(self._config, run=found.checkpoint)
-                self._description = found
-                _say(found, self._number)
-            elif found.digest != self._description.digest:
-                raise StartError(f"{found.checkpoint}: the checkpoint has changed")
+                self._config = dataclasses.replace(self._config, run=description.checkpoint)
+                self._description = description
+                _say(description, self._number)
+            elif description.digest != self._description.digest:
+                raise StartError(f"{description.checkpoint}: the checkpoint has changed")
 
     def _count(self, change: int, memory: int = 0) -> None:
         with self._lock:
@@ -317,12 +317,12 @@ def _why(process: Any) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
 
 
-def _say(found: Description, workers: int) -> None:
-    megabytes = found.weight_bytes / 1e6
-    if model_formats.file_of(found.checkpoint) is not None:
-        log.info("%s: weights of %.0f MB, which workers of one thread share", found.checkpoint, megabytes)
+def _say(description: Description, workers: int) -> None:
+    megabytes = description.weight_bytes / 1e6
+    if model_formats.file_of(description.checkpoint) is not None:
+        log.info("%s: weights of %.0f MB, which workers of one thread share", description.checkpoint, megabytes)
         return
     log.info(
         "%s: weights of %.0f MB for each of %d worker%s, %.0f MB together, and as much again during a reload",
-        *(found.checkpoint, megabytes, workers, "" if workers == 1 else "s", megabytes * workers),
+        *(description.checkpoint, megabytes, workers, "" if workers == 1 else "s", megabytes * workers),
     )

@@ -56,7 +56,7 @@ def shared(models: Sequence[Trained], inference: InferenceOptions) -> Iterator[I
 
 
 def _digest(features: Features) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in (features.token_ids, features.lengths, features.first_lengths):
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()

@@ -58,12 +58,12 @@ class Joint(Around):
         return tuple(field._replace(name=f"{scope}{field.name}") for scope, head in every for field in head.outputs)
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        found = self.head.compute(encoded, features, config, execution)
+        joined = self.head.compute(encoded, features, config, execution)
         for member in self.members:
             with _named(member.scope):
                 outputs = compute_outputs(member.model, member.head, features, member.model.execution)
-            found.update({f"{member.scope}{name}": output for name, output in outputs.items()})
-        return found
+            joined.update({f"{member.scope}{name}": output for name, output in outputs.items()})
+        return joined
 
 
 @contextlib.contextmanager
@@ -125,10 +125,10 @@ class JointForward:
 
     def outputs(self, features: Columns, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> list[Outputs]:
         """Outputs of each model's head, in the order of the models, see `Forward.outputs`."""
-        found = self._forward.outputs(features, batch_size=batch_size, batching=batching)
+        of_all = self._forward.outputs(features, batch_size=batch_size, batching=batching)
         fields = [heads.make_head(one.head).outputs for one in self._models]
         return [
-            {field.name: found[f"{scope}{field.name}"] for field in of_model} for scope, of_model in zip(self._scopes, fields)
+            {field.name: of_all[f"{scope}{field.name}"] for field in of_model} for scope, of_model in zip(self._scopes, fields)
         ]
 
     def close(self) -> None:

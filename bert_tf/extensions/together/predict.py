@@ -24,15 +24,15 @@ def predict(settings: PredictSettings) -> list[FilePair]:
     of_models = _of_models(settings)
     with writing([pair for one in of_models for pair in one.files]):
         every = [(one, *opened(one)) for one in of_models]
-        models = [found[0] for _, found, _ in every]
+        models = [of_file[0] for _, of_file, _ in every]
         prefixes = [model.prefix for model in models]
         inference = batch_machine.inference(
             settings.machine, settings.predict_batch_size, environment=os.environ, checkpoints=prefixes
         )
         pairs: list[FilePair] = []
         with engine.shared(models, inference) as together:
-            for (one, found, reads), model in zip(every, models):
-                decisive = determining(one, inference, found, reads)
+            for (one, of_file, reads), model in zip(every, models):
+                decisive = determining(one, inference, of_file, reads)
                 predictor = Predictor(model, reads.family, together)
                 predictor.load_weights()
                 predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=decisive)

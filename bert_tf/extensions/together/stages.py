@@ -31,9 +31,9 @@ def digests(reader: CheckpointReader, config: BertConfig) -> dict[Stage, str]:
     for name in sorted(encoder_shapes(config)):
         stage = _stage(name)
         if stage is not None:
-            found = sums.setdefault(stage, hashlib.sha256())
-            found.update(name.encode())
-            found.update(np.ascontiguousarray(reader[name], np.float32))
+            digest = sums.setdefault(stage, hashlib.sha256())
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(reader[name], np.float32))
     return {stage: one.hexdigest() for stage, one in sums.items()}
 
 
@@ -75,5 +75,5 @@ class OnceForAll(Once):
         built = self._shared.of_graph()
         if self._before not in built:
             built[self._before] = make()
-        found: T = built[self._before]
-        return found
+        result: T = built[self._before]
+        return result

@@ -84,9 +84,9 @@ def _may_read_pairs(exported: ExportJob) -> bool:
 
 def _measured(exported: ExportJob) -> str:
     for name, examples in _examples(exported).items():
-        found, joined = _longer(exported, examples[:_EXAMPLES])
-        if found:
-            difference = measure(exported, found)
+        longer, joined = _longer(exported, examples[:_EXAMPLES])
+        if longer:
+            difference = measure(exported, longer)
             among = name if joined == 1 else f"{name}, each of {joined} rows joined"
             values = "scores" if exported.family.kind == REGRESSION else "probabilities"
             return (
@@ -109,11 +109,11 @@ def _longer(exported: ExportJob, examples: Sequence[SentenceExample]) -> tuple[S
     separators = trained.vocabulary.separators
     while examples:
         sizes = [[len(trained.tokenizer.ids(text)) for text in example.texts] for example in examples]
-        found = [
+        longer = [
             one for one, size in zip(examples, sizes) if sum(size) + 2 + separators * (len(size) - 1) > trained.max_seq_length
         ]
-        if found:
-            return found, joined
+        if longer:
+            return longer, joined
         examples, joined = list(map(_joined, examples[::2], examples[1::2])), 2 * joined
     return (), joined
 
@@ -143,10 +143,10 @@ def measure(exported: ExportJob, examples: Sequence[SentenceExample]) -> Differe
     )
 
 
-def _decided(found: Sequence[Any]) -> tuple[npt.NDArray[np.float64], list[Any]]:
+def _decided(predictions: Sequence[Any]) -> tuple[npt.NDArray[np.float64], list[Any]]:
     """Probabilities [E, L] or numbers [E, 1], and labels."""
-    labels = [one.label for one in found]
-    return np.array([list(one.probabilities.values()) or [one.label] for one in found], np.float64), labels
+    labels = [one.label for one in predictions]
+    return np.array([list(one.probabilities.values()) or [one.label] for one in predictions], np.float64), labels
 
 
 def _rows(features: Features, examples: int) -> list[tuple[tuple[int, ...], ...]]:

@@ -36,8 +36,12 @@ def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: 
     """Builds model inputs from texts [B] as `features.sentences.build`; `second` is None for single texts."""
     texts = tf.range(tf.size(first))
     ids = tokenizer.pieces(first if second is None else tf.concat([first, second], axis=0)).ids
-    found = lengths(ids)
-    sizes, others = (found, tf.zeros_like(found)) if second is None else (found[: tf.size(first)], found[tf.size(first) :])
+    token_counts = lengths(ids)
+    sizes, others = (
+        (token_counts, tf.zeros_like(token_counts))
+        if second is None
+        else (token_counts[: tf.size(first)], token_counts[tf.size(first) :])
+    )
     is_pair = tf.cast(others > 0, tf.int32)  # as published, a second text without pieces does not count
     cut = CUTS[trained.long_text](sizes, others, trained.max_seq_length - 2 - is_pair)
     of_row = tf.gather(texts, cut.example_ids)
@@ -50,8 +54,8 @@ def labelled(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signat
     """Classification, regression and multi-label: `text_a`, and `text_b` if the model reads pairs."""
     trained, head = exported.trained, heads.make_head(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
-    found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
-    served = head.serving(outputs(trained, found))
+    sentences = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
+    served = head.serving(outputs(trained, sentences))
     return {DEFAULT: Signature(inputs, {**served, **_decided(exported, served)})}
 
 
@@ -76,6 +80,6 @@ def _decided(exported: ExportJob, served: Tensors) -> Tensors:
     return {"label": label, "in_label_set": shares >= tf.constant(decision.set_from)}
 
 
-def outputs(trained: Trained, found: Read) -> Tensors:
+def outputs(trained: Trained, sentences: Read) -> Tensors:
     """[B, ...] head outputs, averaged over the windows of a text."""
-    return averaged(graph.compute(trained, found.features).logits, found.examples, trained.long_text == WINDOWS)
+    return averaged(graph.compute(trained, sentences.features).logits, sentences.examples, trained.long_text == WINDOWS)

@@ -61,18 +61,23 @@ def _examples(trained: Trained) -> Signature:
     """The same from serialized `tf.train.Example`s; a missing mask is all ones, missing segments all zeros."""
     serialized = tf1.placeholder(tf.string, [None], EXAMPLES)
     fields = (*INPUTS, *heads.make_head(trained.head).inputs)
-    found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
-    tokens = tf.shape(found[_IDS].to_tensor())[1]
-    given = {field.name: _padded(found[field.name], field, tokens) for field in fields}
-    real = tf.sequence_mask(found[_IDS].row_lengths(), tokens, tf.int32)
-    given[_MASK] = tf.where((found[_MASK].row_lengths() > 0)[:, None], given[_MASK], real)
+    ragged = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
+    tokens = tf.shape(ragged[_IDS].to_tensor())[1]
+    given = {field.name: _padded(ragged[field.name], field, tokens) for field in fields}
+    real = tf.sequence_mask(ragged[_IDS].row_lengths(), tokens, tf.int32)
+    given[_MASK] = tf.where((ragged[_MASK].row_lengths() > 0)[:, None], given[_MASK], real)
     return Signature({EXAMPLES: serialized}, _outputs(trained, given))
 
 
 def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
     """Outputs for clients, and the raw head outputs."""
-    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], max(trained.config.type_vocab_size, 2))})
-    return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
+    computed = graph.compute(
+        trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], max(trained.config.type_vocab_size, 2))}
+    )
+    return {
+        **{raw(name) if name in computed.served else name: logits for name, logits in computed.logits.items()},
+        **computed.served,
+    }
 
 
 def _known(segments: tf.Tensor, count: int) -> tf.Tensor:

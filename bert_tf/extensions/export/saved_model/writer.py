@@ -166,7 +166,7 @@ def open_folder(folder: Path) -> Compute:
     run = {name: info.name for name, info in signature.outputs.items()}
 
     def compute(batch: Batch) -> dict[str, Any]:
-        found = session.run(run, {info.name: batch[name] for name, info in signature.inputs.items()})
-        return {**found, **{name: found[signatures.raw(name)] for name in found if signatures.raw(name) in found}}
+        outputs = session.run(run, {info.name: batch[name] for name, info in signature.inputs.items()})
+        return {**outputs, **{name: outputs[signatures.raw(name)] for name in outputs if signatures.raw(name) in outputs}}
 
     return compute
