@@ -148,10 +148,10 @@ def _attention(random: np.random.Generator) -> Iterator[_Case]:
         ("attention of one query", _Attention(ones)),
         ("attention within a window", _Attention(_TOKENS, drops=True, window=_WINDOW)),
         ("attention by distances", _Attention(_FEW, _FEW, drops=True, vectors=2, numbers=1)),
-        ("attention of one query by numbers of distances", _Attention(ones[: len(_FEW)], _FEW, numbers=1)),
+        ("attention of one query by distances", _Attention(ones[: len(_FEW)], _FEW, vectors=2, numbers=1)),
     )
     for name, case in cases:
-        queries, keys, distances = case.queries, case.keys, 2 * max(case.keys) + 3  # of one more token than the longest has
+        queries, keys, distances = case.queries, case.keys, 2 * max(case.keys) + 3  # of two more tokens than the longest has
         kept = _kept(random, [len(keys), _HEADS, max(queries), max(keys)]) if case.drops else None
         hidden = np.where(random.random(sum(keys)) < 0.1, -10000.0, 0.0)
         rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, keys, keys)]

@@ -26,6 +26,6 @@ def inference(
     exported, model_format = next(iter(formats.items()))
     other = next((name for name in names if formats.get(name) is not model_format), None)
     if other is not None:
-        raise FlagError(f"{exported} is an exported model, and {other} is not: name them in two commands")
+        raise FlagError(f"{exported} is an exported model, and {other} is none of its format: name them in two commands")
     options: InferenceOptions = model_format.inference(settings, batch_size, names)
     return options

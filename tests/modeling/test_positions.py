@@ -87,6 +87,14 @@ def test_what_is_computed_again_drops_the_same(config):
     assert_alike(learned(config, Execution(recompute=True), dropout=True), learned(config, Execution(), dropout=True))
 
 
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("kind", ["deberta-v2", "mpnet"])
+def test_the_kernel_drops_the_same(kind):
+    assert_alike(
+        learned(CONFIGS[kind], Execution(native=True), dropout=True), learned(CONFIGS[kind], Execution(), dropout=True)
+    )
+
+
 def test_the_first_tokens_alone_are_those_of_whole_layers(config, published):
     assert_alike(learned(config, dataclasses.replace(PUBLISHED, last_layer_cls_only=True)), published)
 

@@ -80,6 +80,27 @@ def test_threads_change_no_bit(kernels):
         np.testing.assert_array_equal(one, other)
 
 
+def test_threads_change_no_bit_of_what_distances_add(kernels):
+    """Gradients of distances are sums over sequences."""
+    random, count = np.random.default_rng(3), 2 * max(LENGTHS) - 1
+    rows = random.normal(size=(3, STARTS[-1], 32)).astype(np.float32)
+    vectors, numbers = random.normal(size=(2, count, 32)).astype(np.float32), random.normal(size=(2, count)).astype(np.float32)
+
+    def computed(threads):
+        config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+        with tf.Graph().as_default(), tf1.Session(config=config) as session:
+            inputs = [tf.constant(x) for x in (*rows, *vectors, numbers)]
+            distances = kernels.Distances(inputs[3:5], inputs[5:])
+            zeros = tf.zeros(STARTS[-1:])
+            context = kernels.attention(
+                inputs[:3], [tf.zeros(32)] * 3, zeros, (STARTS, STARTS), None, heads=2, scale=1.0, distances=distances
+            )
+            return session.run([context, *tf.gradients(tf.square(context), inputs)])
+
+    for one, other in zip(computed(1), computed(3)):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("rows", [1, 15, 17, 700])
 def test_sums_over_rows_of_a_norm(kernels, rows):
     random = np.random.default_rng(rows)

@@ -142,9 +142,16 @@ def by_distance(name, wrong):
     return {**RIGHT[name](), "vectors": [zeros(9, 8), zeros(9, 8)], "numbers": [zeros(2, 9)], **wrong()}
 
 
+def one_is_empty():
+    """The first of two sequences; the other has 8 tokens."""
+    starts = {"query_starts": tf.constant([0, 0, 4]), "key_starts": tf.constant([0, 0, 8])}
+    return {**starts, "kept": mask(0, 0, 0, 0), "vectors": [zeros(15, 8), zeros(15, 8)], "numbers": [zeros(2, 15)]}
+
+
 @pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])
 def test_attention_takes_what_distances_add(kernels, name):
     ran(kernels, name, lambda: by_distance(name, dict))
+    ran(kernels, name, lambda: by_distance(name, one_is_empty))
 
 
 @pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])

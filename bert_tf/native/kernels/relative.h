@@ -52,7 +52,7 @@ class Relative {
       as_queries_ = table(all.as_queries + first * width + column, of_query + column, count, width, root, scratch);
       as_keys_ = table(all.as_keys + last * width + column, of_key + column, count, -width, 1.0f, scratch);
     }
-    if (all.numbers) {
+    if (all.numbers && count > 0) {  // neither queries nor keys: -1
       numbers_ = scratch.take(count);
       std::reverse_copy(all.numbers + number * all.count() + first, all.numbers + number * all.count() + last + 1, numbers_);
     }

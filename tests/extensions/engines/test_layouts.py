@@ -10,8 +10,10 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 from onnx import helper  # noqa: E402
 
+from bert_tf.extensions.engines.encoder import encode  # noqa: E402
 from bert_tf.extensions.engines.layouts import Packed  # noqa: E402
 from bert_tf.extensions.engines.onnx_graph import OnnxGraph  # noqa: E402
+from tests.modeling.test_positions import CONFIGS, weights_of  # noqa: E402
 
 # Sequences of 3, 1 and 2 tokens; the last is all masked, and so not masked at all.
 MASK = [[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]]
@@ -58,3 +60,35 @@ def test_rows_become_tokens_again():
 def test_the_first_rows():
     found = computed(lambda layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
     assert found == [[vector] for vector in vectors([10, 20, 30, 40])]
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_packed_encoders_compute_what_padded_ones_do(kind, first_only):
+    config, random = CONFIGS[kind], np.random.default_rng(0)
+    lengths = (7, 4, 1)
+    mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int32)
+    ids = random.integers(0, config.vocab_size, mask.shape).astype(np.int32)
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": ids % 2}
+
+    def encoded(packs):
+        graph = OnnxGraph(weights_of(config))
+        nodes = encode(graph, config, first_only=first_only, packs=packs)
+        outputs = [nodes.pooled, *nodes.layers, nodes.transformed]
+        for number, output in enumerate(outputs):
+            graph.add("Identity", output, name=f"output_{number}")
+        shapes = [["rows", "width"]] + [["rows", "tokens", "width"]] * (len(outputs) - 1)
+        inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.INT32, ["rows", "tokens"]) for name in batch]
+        values = (
+            helper.make_tensor_value_info(f"output_{number}", onnx.TensorProto.FLOAT, shape)
+            for number, shape in enumerate(shapes)
+        )
+        session = onnxruntime.InferenceSession(
+            graph.model(inputs, list(values)).SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        read = {value.name for value in session.get_inputs()}
+        return session.run(None, {name: value for name, value in batch.items() if name in read})
+
+    for packed, padded in zip(encoded(True), encoded(False)):
+        real = mask[:, : packed.shape[1]] > 0 if packed.ndim == 3 else slice(None)  # the first tokens alone, or all
+        np.testing.assert_allclose(packed[real], padded[real], atol=1e-5)

@@ -258,7 +258,7 @@ def test_what_needs_a_checkpoint_says_so(folder, run, tmp_path):
         bert_tf.load(folder, precision="int8")
     with pytest.raises(FlagError, match="--vocab_file: .* is an exported model, which has its own; leave it out"):
         bert_tf.load(folder, vocab_file=str(folder / "vocab.txt"))
-    with pytest.raises(FlagError, match="is an exported model, and .* is not: name them in two commands"):
+    with pytest.raises(FlagError, match="is an exported model, and .* is none of its format: name them in two commands"):
         bert_tf.evaluate([str(folder), str(run)], task_name="MRPC", output_dir=tmp_path / "table")
 
 
