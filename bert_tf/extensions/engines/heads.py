@@ -24,9 +24,8 @@ _HEADS = Registry[HeadNodes]("nodes", dict.fromkeys((CLASSIFICATION, REGRESSION,
 def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
     """Adds a head and returns its output; FlagError if its kind has no ONNX nodes."""
     if spec.kind not in _HEADS:
-        raise FlagError(
-            f"{unknown_name('kind of head of ONNX', spec.kind, _HEADS)}; register it (bert_tf.extensions.engines.heads.register)"
-        )
+        unknown = unknown_name("kind of head of ONNX", spec.kind, _HEADS)
+        raise FlagError(f"{unknown}; register it (bert_tf.extensions.engines.heads.register)")
     return _HEADS[spec.kind](graph, encoded, registry.make_head(spec))
 
 
