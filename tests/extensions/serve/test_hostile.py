@@ -205,7 +205,8 @@ def test_a_request_whose_client_has_gone_is_not_computed():
         with running.connected() as connection:
             connection.sendall(REQUEST)
             running.wait_for(lambda: running.service.workers.queue.requests == 1)
-        running.wait_for(lambda: running.service._inside == 1)
+            ((_, (left,)),) = running.service.workers.queue._requests
+        running.wait_for(left.answer.cancelled)
         toy.free.set()
         running.wait_for(lambda: not running.service._inside)
     assert toy.batches == [["a"]]
