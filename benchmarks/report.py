@@ -10,7 +10,7 @@ from benchmarks import figures
 from benchmarks.comparisons import COMPARISONS, OWN, SUITES, Requirement
 from benchmarks.records import Record, name, newest
 from bert_tf.io.text_table import counted
-from bert_tf.profiling.timing.wall_clock import PARTS
+from bert_tf.profiling.wall_clock import PARTS
 
 NAME = "results.md"
 MEASURED = "measured"

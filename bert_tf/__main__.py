@@ -154,7 +154,7 @@ def run(argv: list[str]) -> int:
         from bert_tf.io import streams
 
         streams.make_safe()
-        from bert_tf.cli.ending import run_command
+        from bert_tf.cli.process import run_command
 
         return run_command(lambda: main(argv), help_text=str, stopped="stopped")
     except KeyboardInterrupt:

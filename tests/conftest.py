@@ -78,9 +78,9 @@ def pytest_collection_finish():
 @pytest.fixture
 def _pictures_drawn_once(monkeypatch):
     """A chart that was drawn in this process is not drawn again, and pages come without the megabyte of Vega's script."""
-    from bert_tf.report import drawing, scripts
+    from bert_tf.report import charts, scripts
 
-    draw = drawing.svg
+    draw = charts.svg
 
     def remembering(chart):
         key = json.dumps(chart)
@@ -88,5 +88,5 @@ def _pictures_drawn_once(monkeypatch):
             _PICTURES[key] = draw(chart)
         return _PICTURES[key]
 
-    monkeypatch.setattr(drawing, "svg", remembering)
+    monkeypatch.setattr(charts, "svg", remembering)
     monkeypatch.setattr(scripts, "vega", lambda: "window.vegaEmbed = null;")

@@ -3,9 +3,9 @@
 import gc
 import importlib
 
-from bert_tf.cli import beginning
+from bert_tf.cli import process
 
-beginning.setup_logging(0)  # as a command does before it imports TensorFlow
+process.setup_logging(0)  # as a command does before it imports TensorFlow
 
 import tensorflow as tf  # noqa: E402
 

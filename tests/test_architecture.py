@@ -45,7 +45,7 @@ WITHOUT_TENSORFLOW = {room for room, rank in RANK.items() if rank < RANK["gradie
 TOUCHES_MACHINE = {"runtime"}
 # Each does without where TensorFlow has dropped the name, and a test fails then; the last is of types alone.
 PRIVATE = {
-    "inputs/autotune.py",
+    "inputs/pipeline.py",
     "estimator/saver.py",
     "extensions/profile/step_stats.py",
     "runtime/devices.py",

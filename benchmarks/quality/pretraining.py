@@ -30,8 +30,8 @@ from benchmarks.quality.runs import PEER
 from benchmarks.workers import WorkerError
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.flags import Flag, by_name, parse_flags
+from bert_tf.cli.process import setup_logging
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.extensions.pretrain.opening import SplitFiles

@@ -16,13 +16,12 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
-from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.checkpoints.weight_files import WEIGHTS_NAME
+from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError

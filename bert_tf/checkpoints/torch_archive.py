@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.checkpoints import pickled
-from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.pickled import StoredTensor
+from bert_tf.checkpoints.weight_files import Entry
 from bert_tf.errors import CheckpointError
 from bert_tf.io import files
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import safetensors
 
-from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import CheckpointError
 from bert_tf.io import documents, files
+
+
+class Entry(NamedTuple):
+    """Known without reading the values."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Size of the values; 0 for strings."""
+        kinds: Mapping[str, Any] = {"bfloat16": ml_dtypes.bfloat16}
+        with contextlib.suppress(TypeError):
+            return math.prod(self.shape) * int(np.dtype(kinds.get(self.dtype, self.dtype)).itemsize)
+        return 0
+
 
 WEIGHTS_NAME, TORCH_NAME = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # after the name of the whole, which is in several files

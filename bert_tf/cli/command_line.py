@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from bert_tf import settings
-from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.ending import run_command
-from bert_tf.cli.failure import reports_go_to
 from bert_tf.cli.flags import action_of, asks_for_all, by_name, parse_flags, read_with_words
 from bert_tf.cli.help import BEAM, VERBOSITY, flags_of, help_text, settings_of_command, usage, words_of
+from bert_tf.cli.process import reports_go_to, run_command, setup_logging
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting

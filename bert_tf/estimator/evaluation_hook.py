@@ -20,7 +20,7 @@ from bert_tf.estimator.hooks import StopOnSignalHook
 from bert_tf.estimator.progress_hook import write_scalars
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
+from bert_tf.profiling.wall_clock import EVALUATIONS, WALL
 from bert_tf.run_layout import BEST, EMA
 
 tf1 = tf.compat.v1

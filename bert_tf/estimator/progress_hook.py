@@ -17,9 +17,9 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
 from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log, published, short
-from bert_tf.profiling.timing.step_timer import StepTimer
-from bert_tf.profiling.timing.wall_clock import LOG, WALL
-from bert_tf.runtime.memory_use import MemoryUse
+from bert_tf.profiling.step_timer import StepTimer
+from bert_tf.profiling.wall_clock import LOG, WALL
+from bert_tf.runtime.memory import MemoryUse
 
 tf1 = tf.compat.v1
 

@@ -29,10 +29,10 @@ from bert_tf.features.columns import TrainingRows
 from bert_tf.inputs.batching import TO_LONGEST, Batching, Schedule
 from bert_tf.inputs.pipeline import InputFn, Phase, train_input_fn
 from bert_tf.io.log_form import log, published
-from bert_tf.profiling.timing import timing_file
-from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
-from bert_tf.profiling.timing.step_timer import StepTimer
-from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
+from bert_tf.profiling import timing_file
+from bert_tf.profiling.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
+from bert_tf.profiling.step_timer import StepTimer
+from bert_tf.profiling.wall_clock import GRAPH, WALL
 from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine
 

@@ -28,7 +28,7 @@ from bert_tf.estimator.update import BEFORE_SAVING, UNCHANGED
 from bert_tf.io.log_form import log
 from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
-from bert_tf.profiling.timing.wall_clock import SAVES, WALL
+from bert_tf.profiling.wall_clock import SAVES, WALL
 
 tf1 = tf.compat.v1
 

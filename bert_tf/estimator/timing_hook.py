@@ -12,9 +12,9 @@ import tensorflow as tf
 from bert_tf.estimator import stamps
 from bert_tf.estimator.model_fn import TOKENS
 from bert_tf.optimization import replicas
-from bert_tf.profiling.timing.diagnosis import Setting
-from bert_tf.profiling.timing.step_timer import WARM_UP_STEPS, StepTimer, StepTimes
-from bert_tf.profiling.timing.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, STEPS, WALL
+from bert_tf.profiling.diagnosis import Setting
+from bert_tf.profiling.step_timer import WARM_UP_STEPS, StepTimer, StepTimes
+from bert_tf.profiling.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, STEPS, WALL
 
 tf1 = tf.compat.v1
 

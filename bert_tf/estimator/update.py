@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Union
 import tensorflow as tf
 
 from bert_tf.estimator import stamps
-from bert_tf.modeling.adaptation import WHOLE, Adaptation
 from bert_tf.modeling.embeddings import WORDS, Lookup
+from bert_tf.modeling.execution import WHOLE, Adaptation
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
-from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
+from bert_tf.optimization.optimizers import ADAMW, LINEAR, OPTIMIZERS, learning_rate
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
-from bert_tf.optimization.schedules import LINEAR, learning_rate
 
 if TYPE_CHECKING:
     from bert_tf.optimization.loss_scale import LossScale
@@ -45,7 +44,7 @@ class Optimization:
     warmup_steps: int
     total_steps: int  # from `begin`
     begin: int = 0  # of the schedule: the run's step that counts as its first
-    schedule: str = LINEAR  # of `optimization.schedules`
+    schedule: str = LINEAR  # of `optimization.optimizers`
     polynomial_power: float = 2.0
     layer_decay: LayerDecay = dataclasses.field(default_factory=LayerDecay)
     frozen: frozenset[Part] = frozenset()  # parts of the model that keep their weights

@@ -16,8 +16,42 @@ import tensorflow as tf
 
 from bert_tf.features.columns import Array, TrainingRows
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
-from bert_tf.inputs import autotune
 from bert_tf.inputs.batching import TO_LONGEST, Batching, Draws, Schedule, grouped_draws, training_draws
+
+_PREFETCHED = 2  # batches
+
+try:
+    from tensorflow.python.data.ops import multi_device_iterator_ops as per_replica
+
+    _make_device_dataset = per_replica._create_device_dataset
+    CONTROLS_REPLICAS = True
+except (ImportError, AttributeError):  # the end of a run on replicas may take a minute then
+    CONTROLS_REPLICAS = False
+
+
+def options() -> tf.data.Options:
+    untuned = tf.data.Options()
+    untuned.autotune.enabled = False
+    return untuned
+
+
+def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    switch_off_for_replicas()
+    return dataset.prefetch(_PREFETCHED).with_options(options())
+
+
+def switch_off_for_replicas() -> None:
+    """Applies the options to the datasets that strategies insert between an input function and each replica.
+
+    TensorFlow makes these without options and has no setting for it.
+    """
+    if CONTROLS_REPLICAS:
+        per_replica._create_device_dataset = _untuned_device_dataset
+
+
+def _untuned_device_dataset(*arguments: Any, **settings: Any) -> tf.data.Dataset:
+    return _make_device_dataset(*arguments, **settings).with_options(options())
+
 
 # Contents of a batch besides its features and the scalars of `fields`.
 ROWS = "rows"  # [B] int32, numbers of the rows
@@ -99,6 +133,6 @@ def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_ROWS, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
-        return autotune.prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))
+        return prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))
 
     return input_fn

@@ -180,7 +180,7 @@ def readable_errors(path: Path) -> Iterator[None]:
     """Turns an OSError within the block into an `OutputError` about `path`."""
     try:
         yield
-    except BrokenPipeError:  # the reader is gone: not an error, see `cli.ending`
+    except BrokenPipeError:  # the reader is gone: not an error, see `cli.process`
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {files.reason(error)}{UNCHANGED}") from error

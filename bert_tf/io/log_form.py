@@ -6,6 +6,7 @@ Lines of `log`, absl's logger, appear in both; a line of one form goes to that f
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 
@@ -13,7 +14,19 @@ from absl import logging as absl_logging
 from absl.logging import converter
 from tqdm import tqdm
 
-from bert_tf.io.redaction import redacted
+_HIDDEN = "***"
+_USER = re.compile(r"(?<=://)[^\s/?#:@]*:[^\s/?#]*@")  # user:password@ of an address
+_TOKEN = re.compile(r"(https?://)[^\s/?#]+@", re.IGNORECASE)
+_QUERY = re.compile(r"([?&](?:password|passwd|pwd|token|secret|api_?key)=)[^\s&'\"]+", re.IGNORECASE)
+
+
+def redacted(text: str) -> str:
+    """Returns a text without the passwords of its addresses."""
+    if "://" not in text:
+        return text
+    text = _TOKEN.sub(rf"\1{_HIDDEN}@", _USER.sub(f"{_HIDDEN}@", text))
+    return _QUERY.sub(rf"\1{_HIDDEN}", text)
+
 
 FORMS = SHORT, PUBLISHED = ("short", "published")
 

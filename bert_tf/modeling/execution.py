@@ -6,13 +6,50 @@ import copy
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from bert_tf.host import HOST
-from bert_tf.modeling.adaptation import WHOLE, Adaptation
-from bert_tf.modeling.once import EACH, Once
 from bert_tf.native import ops as native
+
+T = TypeVar("T")
+
+
+class Once:
+    """Computes each stage of a model by itself; an extension may share stages between models."""
+
+    def __call__(self, stage: str | int, reads: Any, make: Callable[[], T]) -> T:
+        """Returns what `make` builds from the stages before: "embeddings", "positions", "projection", or a layer by number.
+
+        `reads` are the tokens that the last layer computes, None for other stages.
+        """
+        del stage, reads
+        return make()
+
+
+EACH = Once()
+
+
+class Adaptation:
+    """Trains all variables and adds nothing; an extension may override both."""
+
+    def adapted(self, product: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        """Returns the product [N, E] of rows `x` [N, D] with the matrix of the current variable scope, with additions.
+
+        Variables that it gets are in that scope.
+        """
+        del x
+        return product
+
+    def trains(self, variable: str) -> bool:
+        """Whether a variable changes and is saved; any other one keeps the value of the initial checkpoint."""
+        del variable
+        return True
+
+
+WHOLE = Adaptation()
+
 
 tf1 = tf.compat.v1
 

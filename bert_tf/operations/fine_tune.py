@@ -14,7 +14,7 @@ from bert_tf.io import progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import STOPPED, Call, Command
-from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.profiling.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
 from bert_tf.training import recipes
 from bert_tf.training.run_spec import DRIVERS, FINE_TUNE, SECTIONS, SETTINGS, Program, RunSpec, configured

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.metrics import ranking
-from bert_tf.report.charts import Spec
-from bert_tf.report.line_chart import Curve, Floats, line_chart
+from bert_tf.report.charts import Curve, Floats, Spec, line_chart
 from bert_tf.report.run_files import Group, Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.extension import Extension
-from bert_tf.report import charts, drawing, wording
+from bert_tf.report import charts, wording
 from bert_tf.report.run_files import Run
 
 if TYPE_CHECKING:
@@ -85,4 +85,4 @@ def environment() -> jinja2.Environment:
 def _svg(chart: charts.Spec) -> str:
     import markupsafe
 
-    return markupsafe.Markup(drawing.svg(chart))  # Vega escapes the texts in it
+    return markupsafe.Markup(charts.svg(chart))  # Vega escapes the texts in it

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import build, devices, diagnosis, distribution, inventory, kept_memory, memory_use, placement
+from bert_tf.runtime import build, devices, diagnosis, distribution, inventory, memory, placement
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings
 
@@ -77,7 +77,7 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
 
         machines = cluster.read_cluster(environment)
     if settings.keep_memory:
-        kept_memory.keep(environment)
+        memory.keep(environment)
     os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts
     seen = devices.narrowed(settings, environment)
     usable = devices.configure(seen, environment)
@@ -102,8 +102,8 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     config = devices.session_config(settings, xla=xla)
     # TensorFlow puts parts that --place does not name on the first GPU that it sees.
     elsewhere = (_FIRST_GPU,) if settings.place else ()
-    memory = memory_use.for_tensors(config, {*planned.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
-    return Machine(config, planned, strategy, watch, memory)
+    of_tensors = memory.for_tensors(config, {*planned.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
+    return Machine(config, planned, strategy, watch, of_tensors)
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from bert_tf.estimator.run import last_step
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
-from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.on_disk import OnDisk

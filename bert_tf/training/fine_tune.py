@@ -14,8 +14,8 @@ from typing import Any
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.io.log_form import log
-from bert_tf.profiling.timing import timing_file
-from bert_tf.profiling.timing.wall_clock import DEVICES, KERNELS, PAGE, WALL
+from bert_tf.profiling import timing_file
+from bert_tf.profiling.wall_clock import DEVICES, KERNELS, PAGE, WALL
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine

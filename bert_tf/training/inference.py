@@ -17,7 +17,7 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run import last_step, report_to_tensorboard, require_checkpoint
 from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log, published
-from bert_tf.profiling.timing.wall_clock import EVALUATION, PREDICTION, WALL
+from bert_tf.profiling.wall_clock import EVALUATION, PREDICTION, WALL
 from bert_tf.report import wording
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST

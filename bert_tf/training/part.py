@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # they list the extensions, of which one may import this modu
     from bert_tf.checkpoints.restore import RestorePlan
     from bert_tf.estimator.run import Hook
     from bert_tf.features.columns import TrainingRows
-    from bert_tf.modeling.adaptation import Adaptation
+    from bert_tf.modeling.execution import Adaptation
     from bert_tf.modeling.heads.base import Head
     from bert_tf.tasks.base import Example, Family
     from bert_tf.tasks.decision import Decision

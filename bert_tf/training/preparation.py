@@ -20,7 +20,7 @@ from bert_tf.estimator.run import require_checkpoint
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
@@ -31,12 +31,11 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import lasting_names
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.part import Part
-from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import ExtensionSettings, RunSpec
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
-from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
+from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, PartialTask, checkpoint_of, find_data, find_model
 
 _OF_TEXTS = setting_names(TextSettings)
 _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,17 @@ import tensorflow as tf
 
 from bert_tf import home, versions
 from bert_tf.checkpoints.converted_files import origin_of
+from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
-from bert_tf.io import files
+from bert_tf.estimator.run import last_step
+from bert_tf.io import documents, files
+from bert_tf.run_layout import DETERMINING
 from bert_tf.settings import changed, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import FINE_TUNE, ExtensionSettings, RunSpec
 from bert_tf.training.settings import (
@@ -30,7 +32,7 @@ from bert_tf.training.settings import (
     TextSettings,
     TrainSettings,
 )
-from bert_tf.training.sources import SAMPLE_NOTE
+from bert_tf.training.sources import SAMPLE_NOTE, PartialTask
 
 _WORDS = setting_names(ExtensionSettings, positional=True)  # of a command, before its flags
 _DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, ExtensionSettings, determines=True))
@@ -190,3 +192,44 @@ def _checkpoint_digest(prefix: str) -> str:
         return ""
     index = Path(f"{prefix}.index")
     return files.digest(index if index.is_file() else prefix)
+
+
+def extended(run: Run, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Adds to a run's record the steps at which its run was extended, now included if the run asks for more steps.
+
+    Raises OutputError if the folder's run has not reached its last step, or has two phases.
+    """
+    earlier = run_folder.load_record(run.output_dir)
+    if earlier is None:
+        return record
+    past = earlier[DETERMINING].get(run_folder.EXTENDED, [])
+    requested = documents.json_value(documents.to_json(record[DETERMINING]))
+    recorded = {name: value for name, value in earlier[DETERMINING].items() if name != run_folder.EXTENDED}
+    changed = {name for name in {*recorded, *requested} if recorded.get(name) != requested.get(name)}
+    if changed and run.spec.output.overwrite_output_dir:
+        return record
+    if changed and changed <= run_folder.DURATION:
+        past = [*past, *_finished_at(run, earlier)]
+    return {**record, DETERMINING: {**record[DETERMINING], run_folder.EXTENDED: past}} if past else record
+
+
+def extended_from(record: Mapping[str, Any]) -> int:
+    """The step at which the last extension of a run began; 0 without one."""
+    return int([0, *record[DETERMINING].get(run_folder.EXTENDED, [])][-1])
+
+
+def _finished_at(run: Run, earlier: Mapping[str, Any]) -> list[int]:
+    """The last step of the folder's run, if the run asks for more; empty otherwise."""
+    trained = earlier.get(run_folder.SCHEDULE, {})
+    rows, steps = trained.get("train_rows", trained.get("train_examples")), trained.get("steps")
+    if not steps or not rows or run.schedule(rows).steps <= steps:  # not steps: killed before the first
+        return []
+    reached = last_step(run.output_dir)
+    reason = "has two phases, which share a schedule" if len(run.phases) > 1 else ""
+    reason = reason or (f"is at step {reached} of {steps}: repeat its own command first" if reached != steps else "")
+    if reason:
+        raise OutputError(
+            f"{run.output_dir}: only a finished run is trained longer; this one {reason}, or start a new run from its encoder"
+            f" (--init_checkpoint={run.output_dir} --output_dir=NEW)"
+        )
+    return [steps]

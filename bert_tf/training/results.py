@@ -148,9 +148,9 @@ def start_page_ahead() -> None:
 
 def _start_vega() -> None:
     with contextlib.suppress(Exception):  # the page reports the same failure
-        from bert_tf.report import drawing, line_chart, scripts
+        from bert_tf.report import charts, scripts
 
-        drawing.svg(line_chart.line_chart([line_chart.Curve("", 0, range(2), range(2))]))
+        charts.svg(charts.line_chart([charts.Curve("", 0, range(2), range(2))]))
         scripts.vega()
 
 

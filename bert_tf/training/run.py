@@ -25,7 +25,7 @@ from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
+from bert_tf.profiling.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
 from bert_tf.tasks import families
@@ -33,10 +33,9 @@ from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training.partial_task import PartOfSplit, Whole
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.sources import DataSource, ModelSource
+from bert_tf.training.sources import DataSource, ModelSource, PartOfSplit, Whole
 
 if TYPE_CHECKING:
     from bert_tf.training.part import Part

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.features.columns import Numbers
+from bert_tf.inputs import cache
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.tasks.base import Task
+from bert_tf.tasks import tables, text_lines
+from bert_tf.tasks.base import Family, Splits, Task
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task
 from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:
     from bert_tf.batch.trained import Trained
+
 
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with published figures"
 
@@ -247,3 +254,59 @@ def _checkpoint_in(folder: Path) -> Path:
             else f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder"
         )
     return Path(trained)
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """A split that is divided; its features are built once and shared by the parts."""
+
+    split: str
+    examples: Sequence[Any]
+    features_dir: Path
+
+    @functools.cached_property
+    def digest(self) -> str:
+        return cache.examples_digest(self.examples)
+
+
+class PartOfSplit(Sequence[Any]):
+    """Some examples of a split, in its order."""
+
+    def __init__(self, whole: Whole, numbers: Numbers) -> None:
+        self.whole, self.numbers = whole, np.sort(numbers)
+        self._examples = [whole.examples[number] for number in self.numbers]
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._examples[index]
+
+
+@dataclasses.dataclass(frozen=True)
+class PartialTask(Splits):
+    inner: Task
+    data: DataSource  # of the inner task
+    parts: Mapping[str, PartOfSplit]  # by purpose
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def family(self) -> Family:
+        return self.inner.family
+
+    def splits(self, data_dir: object, purpose: str) -> tuple[str, ...]:
+        del data_dir
+        return (purpose,)
+
+    def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
+        return self.inner.file(data_dir, split)
+
+    def examples(self, data_dir: object, split: str) -> PartOfSplit:
+        del data_dir
+        return self.parts[split]
+
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+        return self.inner.stream(source, split, report)

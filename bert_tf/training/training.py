@@ -22,18 +22,18 @@ from bert_tf.inputs.batching import Schedule
 from bert_tf.inputs.pipeline import Phase
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.modeling.adaptation import WHOLE
+from bert_tf.modeling.execution import WHOLE
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
-from bert_tf.profiling.timing import diagnosis
-from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.profiling import diagnosis
+from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import longer, speed
-from bert_tf.training.record import make_record
+from bert_tf.training import speed
+from bert_tf.training.record import extended, extended_from, make_record
 from bert_tf.training.run import Run, features, training_rows
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine, restore = run.spec.train, run.machine, cast(RestorePlan, run.restore)
     with WALL.span(DATA):
-        record = longer.extended(run, make_record(run))
-        begin = longer.begin(record)
+        record = extended(run, make_record(run))
+        begin = extended_from(record)
         if machine.is_chief:
             _claim(run, record)
         else:

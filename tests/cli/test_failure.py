@@ -9,9 +9,9 @@ import threading
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli import failure
-from bert_tf.cli.ending import run_command
+from bert_tf.cli import process
 from bert_tf.cli.flags import Flag, HelpAsked, action_of, parse_flags, read_with_words
+from bert_tf.cli.process import run_command
 from bert_tf.errors import FlagError, PreflightError
 
 
@@ -58,7 +58,7 @@ def test_what_a_user_can_change_is_one_line(error, line, capsys):
 
 
 def test_a_working_directory_that_is_gone_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(failure, "_has_working_directory", lambda: False)
+    monkeypatch.setattr(process, "_has_working_directory", lambda: False)
     assert ending_of(refused(errno.ENOENT, None), capsys) == (
         2,
         "error: the working directory was deleted; change to another one (cd)\n",
@@ -70,7 +70,7 @@ NEW = tf.errors.FailedPreconditionError(None, None, "new")
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("by\nzero"), NEW, RecursionError(), OSError("no number"), KeyError("x")])
 def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_path, capsys):
-    failure.reports_go_to(tmp_path)
+    process.reports_go_to(tmp_path)
     status, said = ending_of(error, capsys)
     (report,) = tmp_path.iterdir()
     assert status == 70
@@ -86,18 +86,18 @@ def test_without_an_output_folder_the_report_is_a_temporary_file_and_where_no_fo
 ):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "temporary"))
-    failure.reports_go_to(tmp_path / "none")
+    process.reports_go_to(tmp_path / "none")
     assert ending_of(ZeroDivisionError(), capsys)[0] == 70
     assert len(list((tmp_path / "temporary").iterdir())) == 1
     monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "none"))
-    failure.reports_go_to(tmp_path / "none")
+    process.reports_go_to(tmp_path / "none")
     status, said = ending_of(ZeroDivisionError("x"), capsys)
     assert (status, said.count("\n")) == (70, 1)
     assert "internal error: ZeroDivisionError: x; " in said
 
 
 def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
-    failure.reports_go_to(tmp_path)
+    process.reports_go_to(tmp_path)
 
     def work():
         thread = threading.Thread(target=lambda: [][0], name="reader")

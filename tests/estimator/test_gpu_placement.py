@@ -18,8 +18,8 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.parts import LayerDecay
-from bert_tf.profiling.timing.diagnosis import Setting
-from bert_tf.profiling.timing.step_timer import StepTimer
+from bert_tf.profiling.diagnosis import Setting
+from bert_tf.profiling.step_timer import StepTimer
 from bert_tf.runtime.placement import device_function, parse, whole
 from bert_tf.tasks.names import KINDS
 from tests.estimator import gpu_placement, wide

@@ -9,8 +9,8 @@ import tensorflow as tf
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.inputs.batching import Schedule
-from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, INPUT_BOUND, TOO_SHORT
-from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.profiling.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, INPUT_BOUND, TOO_SHORT
+from bert_tf.profiling.wall_clock import WALL
 from tests import processes
 from tests.estimator import toy
 from tests.estimator.timing_check import SHORT, SLOW, slow_features

@@ -22,7 +22,7 @@ from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
 from bert_tf.inputs.batching import Schedule
 from bert_tf.optimization import replicas
-from bert_tf.profiling.timing.diagnosis import Setting
+from bert_tf.profiling.diagnosis import Setting
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings

@@ -23,10 +23,10 @@ from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
-from bert_tf.inputs import autotune
+from bert_tf.inputs import pipeline
 from bert_tf.inputs.batching import Batching, Schedule
 from bert_tf.inputs.pipeline import READY, InputFn, train_input_fn
-from bert_tf.profiling.timing.diagnosis import Setting
+from bert_tf.profiling.diagnosis import Setting
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
@@ -116,7 +116,7 @@ def in_memory(*arguments: Any, **settings: Any) -> InputFn:
     read = train_input_fn(*arguments, **settings)
 
     def input_fn(input_context: tf.distribute.InputContext) -> tf.data.Dataset:
-        return autotune.prefetched(read(input_context).take(WARM * REPLICAS).cache().repeat())
+        return pipeline.prefetched(read(input_context).take(WARM * REPLICAS).cache().repeat())
 
     return input_fn
 

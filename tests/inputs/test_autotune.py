@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
-from bert_tf.inputs import autotune
+from bert_tf.inputs import pipeline
 from bert_tf.inputs.batching import Schedule
 from bert_tf.inputs.pipeline import train_input_fn
 from tests import datasets
@@ -48,4 +48,4 @@ def test_an_iterator_has_one_thread_less():
         plain = tf.data.Dataset.range(9)
         threads_of_an_iterator(session, plain)  # starts the pools that all share
         tuned = threads_of_an_iterator(session, plain.prefetch(2))
-        assert threads_of_an_iterator(session, autotune.prefetched(plain)) == tuned - 1
+        assert threads_of_an_iterator(session, pipeline.prefetched(plain)) == tuned - 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.report import drawing
+from bert_tf.report import charts
 from tests import processes
 from tests.tiny import held
 
@@ -32,7 +32,7 @@ def start(
 
 def without_charts(before: Callable[[], Any] | None) -> None:
     """Has this process, of which something may be asked before, draw none."""
-    drawing.svg = lambda _: ""
+    charts.svg = lambda _: ""
     if before is not None:
         before()
 

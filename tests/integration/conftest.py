@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bert_tf.report import drawing
+from bert_tf.report import charts
 from tests.integration import commands
 
 
@@ -12,7 +12,7 @@ from tests.integration import commands
 def _without_charts():
     """As in the processes of `commands`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "svg", lambda _: "")
+        patch.setattr(charts, "svg", lambda _: "")
         yield
 
 

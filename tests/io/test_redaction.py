@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from bert_tf.cli import failure
+from bert_tf.cli import process
 from bert_tf.errors import BertError
 from bert_tf.io import log_form
-from bert_tf.io.redaction import redacted
+from bert_tf.io.log_form import redacted
 
 HIDDEN = "hunter2"
 
@@ -45,9 +45,9 @@ def test_other_text_stays(text):
 
 def test_errors_reports_and_the_log(tmp_path, capsys, monkeypatch):
     address = f"http://user:{HIDDEN}@host/x"
-    assert failure.failure(BertError(f"{address}: no answer"))[1] == ["http://***@host/x: no answer"]
-    monkeypatch.setattr(failure, "_FOLDERS", [tmp_path])
-    assert HIDDEN not in failure.unforeseen(KeyError(address))
+    assert process.failure(BertError(f"{address}: no answer"))[1] == ["http://***@host/x: no answer"]
+    monkeypatch.setattr(process, "_FOLDERS", [tmp_path])
+    assert HIDDEN not in process.unforeseen(KeyError(address))
     (report,) = tmp_path.iterdir()
     assert HIDDEN not in report.read_text()
     record = logging.LogRecord("x", logging.WARNING, __file__, 1, "%s: no answer", (address,), None)

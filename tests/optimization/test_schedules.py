@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.schedules import SCHEDULES, learning_rate
+from bert_tf.optimization.optimizers import SCHEDULES, learning_rate
 from tests.graphs import evaluate
 
 HALF_WAY = 0.5 + 0.5 * math.cos(math.pi * 0.375)

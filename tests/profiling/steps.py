@@ -16,8 +16,7 @@ from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.inputs.batching import Schedule
 from bert_tf.inputs.pipeline import train_input_fn
-from bert_tf.modeling.adaptation import WHOLE, Adaptation
-from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.execution import WHOLE, Adaptation, Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling.forecast.compute_options import ComputeOptions

@@ -2,14 +2,14 @@
 
 from xml.etree import ElementTree
 
-from bert_tf.report import drawing
+from bert_tf.report import charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES, AREAS, POINTS = (f"mark-{kind} role-mark" for kind in ("line", "area", "symbol"))
 
 
 def picture(chart):
-    return ElementTree.fromstring(drawing.svg(chart))  # noqa: S314  (its own)
+    return ElementTree.fromstring(charts.svg(chart))  # noqa: S314  (its own)
 
 
 def texts(chart):

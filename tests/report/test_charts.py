@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
-from bert_tf.report import charts, drawing
-from bert_tf.report.line_chart import SMOOTHED_FROM, Curve, line_chart, thinned
+from bert_tf.report import charts
+from bert_tf.report.charts import SMOOTHED_FROM, Curve, line_chart, thinned
 from tests.report.drawn import AREAS, LINES, POINTS, SVG, following, numbers, paths, picture, texts, told
 
 STACKED = stacked_chart([0, 1], {"a": [1, 1], "b": [2, 2]}, x_title="ms")
@@ -21,11 +21,11 @@ def plain(*values, **style):
 
 
 def test_picture_is_the_same_twice_without_what_follows_the_pointer_and_names_in_it_stay_text():
-    assert drawing.svg(STACKED) == drawing.svg(STACKED)
+    assert charts.svg(STACKED) == charts.svg(STACKED)
     assert not paths(STACKED, POINTS)
     assert told(STACKED) == ["ms", "b", "a"]
     name = "</text><script>"
-    assert "<script" not in drawing.svg(stacked_chart([0, 1], {name: [1, 2]}, x_title=name, marked=(0, 1, name)))
+    assert "<script" not in charts.svg(stacked_chart([0, 1], {name: [1, 2]}, x_title=name, marked=(0, 1, name)))
 
 
 def test_layers_lie_on_each_other_in_their_colours():
@@ -63,7 +63,7 @@ def test_parts_of_a_picture():
     assert len(paths(plain([1.0]), POINTS)) == 1  # a single point is marked
     chart = line_chart([noisy(50)], smooth=True)
     assert not [part for part in picture(chart).iter() if "id" in part.attrib]  # no names that another picture could have
-    assert len(drawing.svg(line_chart([noisy(200_000)], smooth=True))) < 120_000
+    assert len(charts.svg(line_chart([noisy(200_000)], smooth=True))) < 120_000
     axes = [texts(line_chart([Curve("a", 0, [1, 2], [100.0, 101.0])], from_zero=on)) for on in (True, False)]
     assert ["0" in labels for labels in axes] == [True, False]
 

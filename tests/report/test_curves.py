@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.report import curves, run_files
-from bert_tf.runtime import memory_use
+from bert_tf.runtime import memory
 from tests.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
@@ -49,7 +49,7 @@ def test_memory_of_a_gpu(tmp_path):
     run = logged(tmp_path, [{"step": step, "gpu_memory_mb": 500, "gpu_memory_peak_mb": 600 + step} for step in (1, 2)])
     assert [chart["title"] for chart in of_measures(curves.MEMORY, run)] == ["Memory of the GPU", "Peak memory of the GPU"]
     assert curves.figures(run)["peak memory of the GPU, highest"] == (602, "MiB")
-    assert {measure.key for measure in curves.MEMORY} == {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
+    assert {measure.key for measure in curves.MEMORY} == {memory.HOST, memory.GPU, memory.GPU_PEAK}
 
 
 def test_several_runs_share_a_chart_and_seeds_of_a_series_a_line(run, tmp_path):

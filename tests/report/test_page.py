@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from bert_tf.report import drawing, page, run_files, scripts, wording
+from bert_tf.report import charts, page, run_files, scripts, wording
 from bert_tf.report.wording import duration, number
 from tests.report import example
 
@@ -62,7 +62,7 @@ class Outline(html.parser.HTMLParser):
 
 def outline(*folders, drawn=False):
     """Reads a page, whose pictures are empty unless they are `drawn`."""
-    with contextlib.nullcontext() if drawn else mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
+    with contextlib.nullcontext() if drawn else mock.patch.object(charts, "svg", return_value="<svg></svg>"):
         return Outline(page.render(run_files.read_runs(folders)))
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli import failure
+from bert_tf.cli import process
 from bert_tf.errors import DeviceError, LostPeerError, TrainingError
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.runtime import distribution, gpu_failures, nvidia
@@ -129,7 +129,7 @@ def test_a_machine_that_nccl_has_lost_is_no_mistake_of_the_user():
 )
 def test_a_list_of_devices_that_fails_is_one_line(error):
     """It is asked for in many places, before there is a run that could explain it."""
-    status, (line,) = failure.failure(error)
+    status, (line,) = process.failure(error)
     assert status == 2
     assert line.startswith("GPU: cuda")
     assert MEMORY in line
@@ -137,7 +137,7 @@ def test_a_list_of_devices_that_fails_is_one_line(error):
 
 def test_memory_of_a_gpu_is_not_that_of_the_host():
     message = "OOM when allocating tensor with shape[9] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
-    _, (line,) = failure.failure(tf.errors.ResourceExhaustedError(None, None, message))
+    _, (line,) = process.failure(tf.errors.ResourceExhaustedError(None, None, message))
     assert line.startswith(f"out of memory on the GPU: {message}; lower the batch size")
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bert_tf.runtime import kept_memory
+from bert_tf.runtime import memory
 
 # Matrices of 4 MB, which TensorFlow's plain allocator takes from glibc and gives back at each of 20 steps: 1024 pages each.
 _STEPS = """
@@ -30,12 +30,12 @@ with tf.Graph().as_default(), tf.compat.v1.Session() as session:
 def faults(way, **environment):
     """Page faults of 20 steps in a process whose TensorFlow chooses its plain allocator, as on a CPU of 2020."""
     environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    environment.pop(kept_memory.ALLOCATOR, None)
+    environment.pop(memory.ALLOCATOR, None)
     command = [sys.executable, "-c", _STEPS, way]
     return int(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
-@pytest.mark.skipif(kept_memory.mallopt is None, reason="not glibc")
+@pytest.mark.skipif(memory.mallopt is None, reason="not glibc")
 def test_steps_find_the_memory_of_earlier_ones():
     given_back = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}  # at each step, whatever the version
     assert faults("leave", **given_back) > 20_000
@@ -53,11 +53,11 @@ def test_steps_find_the_memory_of_earlier_ones():
 )
 def test_what_the_user_set_stays(monkeypatch, environment, left):
     asked = {}
-    monkeypatch.setattr(kept_memory, "mallopt", lambda option, value: asked.setdefault(option, value))
-    monkeypatch.setenv(kept_memory.ALLOCATOR, "false")
-    kept_memory.keep(environment)
+    monkeypatch.setattr(memory, "mallopt", lambda option, value: asked.setdefault(option, value))
+    monkeypatch.setenv(memory.ALLOCATOR, "false")
+    memory.keep(environment)
     assert set(asked) == {-1, -2, -3} - left
-    assert os.environ[kept_memory.ALLOCATOR] == "false"
+    assert os.environ[memory.ALLOCATOR] == "false"
 
 
 def test_an_old_glibc_refuses_a_high_threshold_and_takes_its_highest(monkeypatch):
@@ -69,7 +69,7 @@ def test_an_old_glibc_refuses_a_high_threshold_and_takes_its_highest(monkeypatch
         taken[option] = value
         return 1
 
-    monkeypatch.setattr(kept_memory, "mallopt", old)
-    monkeypatch.setenv(kept_memory.ALLOCATOR, "true")
-    kept_memory.keep({})
+    monkeypatch.setattr(memory, "mallopt", old)
+    monkeypatch.setenv(memory.ALLOCATOR, "true")
+    memory.keep({})
     assert taken[-3] == 32 << 20

@@ -26,7 +26,7 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
 from bert_tf.io import lock
-from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
+from bert_tf.profiling.wall_clock import FIRST_STEPS, WALL
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.training import fine_tune, inference, settings, sources, training

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.reader import model_reader
-from bert_tf.checkpoints.weight_files import WeightFiles, in_folder
+from bert_tf.checkpoints.weight_files import Entry, WeightFiles, in_folder
 from bert_tf.io import files
 
 STEP = "global_step"

@@ -33,7 +33,7 @@ from bert_tf.io import atomic, documents, progress
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
-from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.profiling.wall_clock import WALL
 from bert_tf.settings import setting_names, values_of
 from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize

@@ -104,7 +104,7 @@ def _norm(graph: OnnxGraph, rows: str, scope: str, config: BertConfig) -> str:
 
 
 class _Layer:
-    """One layer, see `modeling.blocks`."""
+    """One layer, see `modeling.encoder`."""
 
     def __init__(
         self,

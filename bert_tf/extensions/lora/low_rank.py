@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.modeling import layers
-from bert_tf.modeling.adaptation import Adaptation
+from bert_tf.modeling.execution import Adaptation
 
 tf1 = tf.compat.v1
 

@@ -23,7 +23,7 @@ from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.host import HOST
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
-from bert_tf.profiling.timing.ranges import Ranges
+from bert_tf.profiling.wall_clock import Ranges
 
 tf1 = tf.compat.v1
 

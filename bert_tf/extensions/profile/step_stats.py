@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bert_tf.extensions.profile.flops import Product, Shape, product_of
 from bert_tf.extensions.profile.operations_file import Gpu, Kernel, Operation
-from bert_tf.profiling.timing.step_timer import covered
+from bert_tf.profiling.step_timer import covered
 
 _GPU_PLANE = "/device:GPU:"
 _REFERENCE = 100  # offset of the numbers of reference dtypes

@@ -28,7 +28,7 @@ from bert_tf.features.columns import Numbers
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
-from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks import text_lines
@@ -39,9 +39,8 @@ from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
 from bert_tf.training.run_spec import RunSpec, all_rows, undecided
-from bert_tf.training.sources import DataSource
+from bert_tf.training.sources import DataSource, PartialTask, PartOfSplit, Whole
 
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 

@@ -18,8 +18,8 @@ from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
-from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
 from bert_tf.training.run_spec import RunSpec, all_rows, undecided
+from bert_tf.training.sources import PartialTask, PartOfSplit, Whole
 
 FOLDER = "held_out"  # in the run's folder
 

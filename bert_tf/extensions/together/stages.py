@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.modeling.once import Once
+from bert_tf.modeling.execution import Once
 from bert_tf.modeling.packing import Tokens
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from bert_tf.extensions.track import FOLDER, contents, state
 from bert_tf.extensions.track.contents import Contents
 from bert_tf.extensions.track.trackers import Tracker, connect
 from bert_tf.io import atomic, lock
-from bert_tf.io.redaction import redacted
+from bert_tf.io.log_form import redacted
 from bert_tf.report import run_files
 
 T = TypeVar("T")

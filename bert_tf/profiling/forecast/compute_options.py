@@ -19,7 +19,7 @@ BYTES = {"default": 4, "float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
 
 
 class Adapted(NamedTuple):
-    """What is trained of the encoder if not all of the parts that are not frozen (`modeling.adaptation`)."""
+    """What is trained of the encoder if not all of the parts that are not frozen (`modeling.execution`)."""
 
     trained: tuple[tuple[Part, Shapes], ...]  # variables by part
     added: tuple[tuple[Part, Shapes], ...]  # those of them that the encoder does not have by itself

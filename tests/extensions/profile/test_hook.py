@@ -14,7 +14,7 @@ from bert_tf.extensions.profile.hook import ProfileHook
 from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.inputs.batching import Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.profiling.timing import ranges
+from bert_tf.profiling import wall_clock
 from tests.estimator import toy
 from tests.estimator.test_hooks import take_steps
 
@@ -208,6 +208,6 @@ def test_tables_of_a_real_run_agree_with_each_other(recorded):
 
 
 def test_nsight_systems_without_nvtx_is_told_what_is_missing(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(ranges.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(wall_clock.importlib.util, "find_spec", lambda _: None)
     ProfileHook(tmp_path, StepRange(1, 2), environment={"NSYS_PROFILING_SESSION_ID": "1"})
     assert "pip install nvtx" in caplog.text

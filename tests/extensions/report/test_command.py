@@ -9,7 +9,7 @@ import pytest
 import bert_tf
 from bert_tf import extension
 from bert_tf.errors import OutputError
-from bert_tf.report import drawing, panels
+from bert_tf.report import charts, panels
 from bert_tf.training import results
 from tests.batch.runs import write_run
 from tests.report import example
@@ -17,7 +17,7 @@ from tests.tiny import write_project
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
-_DRAW = drawing.svg  # as it is where pictures are not remembered
+_DRAW = charts.svg  # as it is where pictures are not remembered
 
 
 def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
@@ -69,7 +69,7 @@ def test_mistakes_are_one_line(words, call):
 def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, call, library):
     folder = example.begun(tmp_path)
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(drawing, "svg", _DRAW)
+    monkeypatch.setattr(charts, "svg", _DRAW)
     panels.environment.cache_clear()
     status, _, err = call("report", folder)
     assert (status, err.count("\n")) == (2, 1)

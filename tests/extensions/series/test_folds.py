@@ -25,7 +25,7 @@ from bert_tf.extensions.span.in_memory import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.in_memory import TagTask
 from bert_tf.head_spec import SIMILARITY, HeadSpec
-from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.profiling.wall_clock import WALL
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import get_task

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from bert_tf.extensions.sweep import importance, trial_axes, trial_charts, trials
-from bert_tf.report import drawing, page, run_files
+from bert_tf.report import charts, page, run_files
 from tests.report import example
 from tests.report.drawn import picture, texts
 
@@ -198,7 +198,7 @@ def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
 
 def rendered(*folders):
     """A page with empty pictures."""
-    with mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
+    with mock.patch.object(charts, "svg", return_value="<svg></svg>"):
         return page.render(run_files.read_runs(folders))
 
 

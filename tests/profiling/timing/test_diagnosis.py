@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from bert_tf.profiling.timing import timing_file
-from bert_tf.profiling.timing.diagnosis import Setting, diagnose
-from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes
-from bert_tf.profiling.timing.wall_clock import Account
+from bert_tf.profiling import timing_file
+from bert_tf.profiling.diagnosis import Setting, diagnose
+from bert_tf.profiling.step_timer import StepTimer, StepTimes
+from bert_tf.profiling.wall_clock import Account
 
 CPU, GPU = Setting(), Setting(gpu=True)
 

@@ -2,7 +2,7 @@ import sys
 import time
 from types import SimpleNamespace
 
-from bert_tf.profiling.timing.ranges import Ranges
+from bert_tf.profiling.wall_clock import Ranges
 
 
 def test_ranges_reach_nsight_under_their_shown_names(monkeypatch):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.profiling.timing.step_timer import Spread, StepTimer, StepTimes, covered
+from bert_tf.profiling.step_timer import Spread, StepTimer, StepTimes, covered
 
 
 def timer_of(*batch_costs, warm_up_steps=2, **settings):

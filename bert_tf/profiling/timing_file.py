@@ -10,9 +10,9 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.io import atomic, documents, files
-from bert_tf.profiling.timing.diagnosis import Diagnosis
-from bert_tf.profiling.timing.step_timer import Summary
-from bert_tf.profiling.timing.wall_clock import Account
+from bert_tf.profiling.diagnosis import Diagnosis
+from bert_tf.profiling.step_timer import Summary
+from bert_tf.profiling.wall_clock import Account
 
 WALL = "wall"  # key of the wall time
 SAVING = "saving"  # key of the checkpoints

@@ -8,8 +8,8 @@ from unittest import mock
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import devices, machine, memory_use
-from bert_tf.runtime.memory_use import MemoryUse
+from bert_tf.runtime import devices, machine, memory
+from bert_tf.runtime.memory import MemoryUse
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
@@ -18,7 +18,7 @@ BIG, SMALL, SLICE = 23000, 1475, 9728  # an RTX 3090, a GT 1030, a part of an A1
 
 
 @pytest.fixture
-def memory(tmp_path, monkeypatch):
+def memory_of(tmp_path, monkeypatch):
     """Sets a machine up whose TensorFlow lists GPUs of so many MiB; returns what there is for tensors."""
     fake, seen = FakeMachine(tmp_path, monkeypatch), []
 
@@ -33,7 +33,7 @@ def memory(tmp_path, monkeypatch):
         return contextlib.nullcontext(SimpleNamespace(list_devices=lambda: listed))
 
     session.visible = []
-    monkeypatch.setattr(memory_use.tf1, "Session", session)
+    monkeypatch.setattr(memory.tf1, "Session", session)
     monkeypatch.setattr(machine.distribution, "make", lambda *_: None)
 
     def ask(*gpus, **settings):
@@ -62,22 +62,22 @@ def memory(tmp_path, monkeypatch):
         ({"gpu_memory_limit_mb": 3000, "virtual_devices": 2}, 1500),
     ],
 )
-def test_the_smallest_gpu_of_those_that_compute_decides(memory, settings, found):
+def test_the_smallest_gpu_of_those_that_compute_decides(memory_of, settings, found):
     """One that TensorFlow leaves out does not count, though nvidia-smi would name it."""
-    assert memory(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == found
+    assert memory_of(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == found
 
 
 @pytest.mark.parametrize("settings", [{"visible_gpus": "none"}, {"num_gpus": 0}, {"device": "/CPU:0"}])
-def test_where_the_cpu_computes_no_session_is_made(memory, settings):
-    assert memory(BIG, **settings) is None
-    assert memory() is None
-    assert memory.visible == []
+def test_where_the_cpu_computes_no_session_is_made(memory_of, settings):
+    assert memory_of(BIG, **settings) is None
+    assert memory_of() is None
+    assert memory_of.visible == []
 
 
 def test_a_session_that_lists_no_gpu():
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})  # nor is one seen where there is
-    assert memory_use.for_tensors(config, ("/device:CPU:0",)) is None
-    assert memory_use.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
+    assert memory.for_tensors(config, ("/device:CPU:0",)) is None
+    assert memory.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_a_session_that_lists_no_gpu():
         ({"strategy": "mirrored"}, [0, 1, 2], "/device:GPU:0"),
     ],
 )
-def test_one_device_takes_memory_of_no_other(memory, settings, seen, used):
-    memory(BIG, BIG, BIG, **settings)
-    assert memory.visible == [seen]
+def test_one_device_takes_memory_of_no_other(memory_of, settings, seen, used):
+    memory_of(BIG, BIG, BIG, **settings)
+    assert memory_of.visible == [seen]
     narrowed = devices.narrowed(DeviceSettings(**settings), {})
     plan = machine.plan(DeviceSettings(**settings), environment={})
     assert plan.devices[0] == used
     assert narrowed.strategy == settings.get("strategy")
 
 
-def test_the_log_says_what_there_is_and_which_gpu_it_is(memory, caplog, monkeypatch):
+def test_the_log_says_what_there_is_and_which_gpu_it_is(memory_of, caplog, monkeypatch):
     caplog.set_level("INFO", logger="absl")
     monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: None)
     settings = DeviceSettings(device="/GPU:1")
-    memory(BIG, SLICE, device="/GPU:1")
+    memory_of(BIG, SLICE, device="/GPU:1")
     machine.describe(machine.set_up(settings, environment={}), settings, {})
     assert "memory for tensors on each GPU: 9728 MiB" in caplog.text
     assert "only --device=/GPU:1 is visible, as /GPU:0" in caplog.text

@@ -1,4 +1,4 @@
-"""Turns errors into lines for the user: no command ends with a traceback."""
+"""Ends a command with an exit status and one line per problem."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import os
 import platform
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
+
+from absl import flags
 
 from bert_tf import versions
+from bert_tf.cli.flags import HelpAsked
 from bert_tf.errors import BadRowsError, BertError, PreflightError
-from bert_tf.io import files
-from bert_tf.io.redaction import redacted
+from bert_tf.io import files, log_form
+from bert_tf.io.log_form import redacted
+from bert_tf.operations.command import STOPPED
 
 _UNUSABLE = 2  # an error that the user can fix
 _INTERNAL = os.EX_SOFTWARE  # 70: unexpected error
@@ -159,3 +165,81 @@ _FORESEEN: Sequence[Callable[[BaseException], str | None]] = (
     _of_gpu,
     _refused_by_tensorflow,
 )
+
+
+def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
+    """Sets up the log, and the import of TensorFlow without modules that no command uses.
+
+    `verbosity`: -1 warnings only, 0 the log, 1 also TensorFlow's own messages. `form` is one of `log_form.FORMS`; the
+    published one shows TensorFlow's messages at every verbosity.
+    """
+    from bert_tf.runtime import noise, quick_import
+
+    quick_import.collect_rarely()
+    quick_import.install()
+    log_form.set_up(form, verbosity)
+    flags.FLAGS.mark_as_parsed()  # else absl logs a warning: our flags are not the global ones
+    if form == log_form.PUBLISHED:
+        noise.hear_python()
+    elif verbosity < 1:
+        noise.quiet_before_import()
+        noise.quiet_python()
+
+
+_BROKEN_PIPE = 141  # a shell's status for a process killed by SIGPIPE
+
+
+def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
+    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C.
+
+    Exit status: that of `work`; 0 help; 2 an error that the user can fix; 70 an unexpected error; 75 another machine is
+    gone; 130 stopped; 141 standard output was closed.
+    """
+    try:
+        with _threads_in_one_line() as of_threads:
+            status = _done(work, help_text)
+        status = status or max(of_threads, default=0)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = _said(STOPPED, [stopped])
+    except BrokenPipeError:  # for example, piped into head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's output at exit
+        status = _BROKEN_PIPE
+    except SystemExit as error:  # from a library, which has printed why
+        status = error.code if isinstance(error.code, int) else _said(2, [str(error.code)]) if error.code else 0
+    except BaseException as error:
+        status = _said(*failure(error))
+    peers = sys.modules.get("bert_tf.runtime.peers")  # of several machines, whose sessions may be closing
+    return cast(int, peers.leave(status)) if peers else status
+
+
+def _done(work: Callable[[], int], help_text: Callable[[], str]) -> int:
+    try:
+        return work()
+    except HelpAsked:
+        sys.stdout.write(help_text())
+        return 0
+
+
+def _said(status: int, lines: Sequence[str]) -> int:
+    for line in lines:
+        print(f"error: {line}", file=sys.stderr)
+    return status
+
+
+@contextlib.contextmanager
+def _threads_in_one_line() -> Iterator[list[int]]:
+    """Reports uncaught errors of threads in one line, too; yields the list of their exit statuses."""
+    statuses: list[int] = []
+    earlier = threading.excepthook
+
+    def hook(ending: threading.ExceptHookArgs) -> None:
+        if ending.exc_value is not None and not isinstance(ending.exc_value, SystemExit):
+            name = ending.thread.name if ending.thread else "?"
+            statuses.append(_said(*failure(ending.exc_value, where=f" in thread {name}")))
+
+    threading.excepthook = hook
+    try:
+        yield statuses
+    finally:
+        threading.excepthook = earlier

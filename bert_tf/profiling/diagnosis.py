@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from bert_tf.profiling.timing.step_timer import Summary
-from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, EVALUATIONS, FIRST_STEPS, PARTS, SAVES, STEPS, Account
+from bert_tf.profiling.step_timer import Summary
+from bert_tf.profiling.wall_clock import BETWEEN_STEPS, EVALUATIONS, FIRST_STEPS, PARTS, SAVES, STEPS, Account
 
 INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND = "input-bound", "host-bound", "compute-bound"
 COMMUNICATION_BOUND, TOO_SHORT = "communication-bound", "too short to tell"

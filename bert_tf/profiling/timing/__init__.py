@@ -1,1 +1,0 @@
-"""Step times, their diagnosis, and ranges of steps to profile."""
