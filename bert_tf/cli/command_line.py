@@ -19,7 +19,7 @@ _REST = "--"  # arguments after it are Beam's
 
 
 def main(argv: Sequence[str], command: Command | Actions) -> int:
-    """Runs a command line, its name first; returns the exit status, see `ending.run_command`."""
+    """Runs a command line, its name first; returns the exit status, see `process.run_command`."""
     return run_command(
         lambda: _run(argv, command),
         help_text=lambda: help_text(argv, command, everything=asks_for_all(argv)),

@@ -22,7 +22,7 @@ _EMPTY = re.compile(r"flag --(\w+)=: ")  # start of absl's errors about numbers 
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
-    """The command line asks for help, see `ending.run_command`."""
+    """The command line asks for help, see `process.run_command`."""
 
 
 Flag = Setting  # one row of the table

@@ -1,4 +1,4 @@
-"""Ends a command with an exit status and one line per problem."""
+"""A command as a process: how its log and imports begin, and how it ends, with an exit status and one line per problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How the encoder is computed: options that change no number; dropout (Srivastava et al., 2014) that a resumed run repeats."""
+"""How the encoder is computed: options that change no number, dropout that a resumed run repeats.
+
+Dropout: Srivastava et al. (2014). Extensions may change which variables are trained (`Adaptation`) and what several models
+compute once (`Once`).
+"""
 
 from __future__ import annotations
 

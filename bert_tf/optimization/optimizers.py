@@ -1,4 +1,4 @@
-"""Optimizers by name: AdamW, and LAMB (You et al., 2019, arXiv 1904.00962, algorithm 2)."""
+"""Optimizers by name: AdamW, and LAMB (You et al., 2019, arXiv 1904.00962, algorithm 2); learning rates by step."""
 
 from __future__ import annotations
 

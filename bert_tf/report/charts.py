@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications: `drawing` renders them to pictures, live.js changes them interactively.
+"""Charts as Vega-Lite specifications: `svg` renders them to pictures, live.js changes them interactively.
 
 A data row is a whole line with its points in two lists, which Vega flattens. Colours are names that style.css
 defines, once for light pages and once for dark ones.

@@ -1,4 +1,9 @@
-"""Memory in use by this process, in MiB, and memory for tensors on its GPUs."""
+"""Memory of this process: in use, in MiB, for tensors on its GPUs, and kept for the next step when it is freed.
+
+TensorFlow frees the tensors of a step. Where it does not use oneDNN (CPUs without AVX512_VNNI), its allocator is that of glibc,
+which gives large blocks back to the kernel, and the kernel zeroes new pages for the next step: up to half of the time
+(docs/notes/speed.md).
+"""
 
 from __future__ import annotations
 

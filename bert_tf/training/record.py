@@ -1,4 +1,4 @@
-"""The record of a run: everything that determines it, and the command that repeats it."""
+"""The record of a run: everything that determines it, the command that repeats it, and the steps at which it was extended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds data and models."""
+"""Finds data and models; a task of some rows of another."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from bert_tf.runtime import memory
 _STEPS = """
 import os, resource, sys
 import tensorflow as tf
-from bert_tf.runtime import kept_memory
+from bert_tf.runtime import memory
 if sys.argv[1] == "keep":
-    kept_memory.keep(os.environ)
+    memory.keep(os.environ)
 with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     made = tf.random.uniform([1024, 1024])
     out = tf.reduce_sum(tf.linalg.matmul(made, made) + tf.sqrt(made))

@@ -23,8 +23,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    for module in (wall_clock, wall_clock):
-        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: found.now))
+    monkeypatch.setattr(wall_clock, "time", SimpleNamespace(perf_counter=lambda: found.now))
     return found
 
 
