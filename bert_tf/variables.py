@@ -63,7 +63,14 @@ def make_zeros(shapes: Shapes) -> dict[str, tf.Variable]:
 @contextlib.contextmanager
 def made_at_once(shapes: Shapes, values: Mapping[str, tf.Tensor] | None = None) -> Iterator[set[str]]:
     """Makes variables in one call that the block gets by `get_variable`; yields the names that it got. See `make`."""
-    variables, taken = make(shapes, values), set[str]()
+    taken = set[str]()
+    with offered(make(shapes, values), taken):
+        yield taken
+
+
+@contextlib.contextmanager
+def offered(variables: Mapping[str, tf.Variable], taken: set[str]) -> Iterator[None]:
+    """A block gets these variables by `get_variable`, and those of earlier blocks; `taken` are the names that blocks got."""
 
     def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **options: Any) -> tf.Variable:
         if name not in variables:
@@ -76,8 +83,8 @@ def made_at_once(shapes: Shapes, values: Mapping[str, tf.Tensor] | None = None) 
             tf1.add_to_collections([tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.TRAINABLE_VARIABLES], variables[name])
         return variables[name]
 
-    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get):
-        yield taken
+    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get, reuse=tf1.AUTO_REUSE):
+        yield
 
 
 _OUTSIDE = "outside/"  # prefix of tensors that are in the graph already

@@ -19,7 +19,6 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime import forks
 from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
 
 tf1 = tf.compat.v1
 
@@ -56,28 +55,19 @@ def compute(trained: Trained, features: Tensors, execution: Execution = PACKED, 
     return Computed(logits, head.serving(logits))
 
 
-def opened(trained: Trained, build: Callable[[], T], machine: Machine | None = None) -> tuple[tf1.Session, T]:
-    """Returns a session with the weights, to be closed, and the result of `build`, which builds its graph with `compute`.
+@contextlib.contextmanager
+def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Session, T]]:
+    """Yields a session with the weights and the result of `build`, which builds its graph with `compute`; both are the default.
 
     Raises CheckpointError if the weights are damaged, not finite, or belong to another model.
     """
     forks.begin()
-    with tf.Graph().as_default() as graph, contextlib.ExitStack() as undo:
+    with tf.Graph().as_default() as graph:
         built = build()
         variables = tf1.trainable_variables()
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
         values.refuse_unusable(model_reader(trained.prefix), shapes)
-        session = tf1.Session(graph=graph, config=machine.session_config if machine else session_config())
-        undo.callback(session.close)
-        with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:
-            tf1.train.Saver(variables).restore(session, prefix)
-        undo.pop_all()
-        return session, built
-
-
-@contextlib.contextmanager
-def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Session, T]]:
-    """Yields what `opened` returns, as the default session and graph; closes it at the end."""
-    session, built = opened(trained, build)
-    with session:
-        yield session, built
+        with tf1.Session(graph=graph, config=session_config()) as session:
+            with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:
+                tf1.train.Saver(variables).restore(session, prefix)
+            yield session, built

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from bert_tf.batch.engine import InferenceOptions
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+import tensorflow as tf
+
+from bert_tf.batch.engine import MOST_HEADS, InferenceOptions
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.checkpoints import values
+from bert_tf.config import BertConfig
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 
+T = TypeVar("T")
+
 
 class TensorFlowEngine:
-    """TensorFlow engine: holds the graph of one architecture and the weights of one checkpoint; must be closed."""
+    """TensorFlow engine: holds the graph of one architecture and the weights of one checkpoint; must be closed.
+
+    Models of one checkpoint that differ by their heads share the weights.
+    """
 
     def __init__(self, inference: InferenceOptions) -> None:
         self._inference = inference
         self._forward: Forward | None = None
-        self._architecture: tuple[object, ...] = ()
+        self._config: BertConfig | None = None
+        self._weights: tuple[object, ...] = ()  # see `Trained.weights`
         self._trained: Trained | None = None
         self._step = 0
 
@@ -29,11 +42,35 @@ class TensorFlowEngine:
         if self._trained is trained:
             return self._step
         self._trained = None
-        forward = self._forward_of(trained)
-        self._step = forward.load(trained.prefix)
-        values.refuse(values.problem_of_values(trained.prefix, forward.not_finite()))
+        forward = self._forward
+        if forward is not None and self._weights and self._weights == trained.weights:
+            self._add(forward, trained)
+        else:
+            self._replace(trained)
         self._trained = trained
         return self._step
+
+    def _add(self, forward: Forward, trained: Trained) -> None:
+        if trained.head in forward.heads:
+            return
+        if len(forward.heads) == MOST_HEADS:
+            self.close()
+            self._replace(trained)
+            return
+        forward.add(trained.head)
+        values.refuse(values.problem_of_values(trained.prefix, forward.not_finite()))
+
+    def _replace(self, trained: Trained) -> None:
+        """Loads another checkpoint, into the same graph if it suits."""
+        if self._forward is None or (self._config, [trained.head]) != (trained.config, list(self._forward.heads)):
+            self.close()
+            model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
+            self._forward = Forward(model, self._inference.machine or Machine(session_config()))
+            self._config = trained.config
+        self._weights = ()
+        self._step = self._forward.load(trained.prefix)
+        values.refuse(values.problem_of_values(trained.prefix, self._forward.not_finite()))
+        self._weights = trained.weights
 
     def outputs(self, features: Features) -> Outputs:
         """Head outputs in the order of the rows, see `Forward.outputs`; CheckpointError if not finite.
@@ -44,21 +81,27 @@ class TensorFlowEngine:
         if self._forward is None or trained is None:
             raise ValueError("no weights are loaded")
         batching = inference.batching(trained.config, trained.max_seq_length)
-        outputs = self._forward.outputs(features, batch_size=inference.batch_size, batching=batching)
+        outputs = self._forward.outputs(features, trained.head, batch_size=inference.batch_size, batching=batching)
         refuse_what_is_no_number(outputs, trained.prefix)
         return outputs
 
-    def _forward_of(self, trained: Trained) -> Forward:
-        if self._forward is None or self._architecture != trained.architecture:
-            self.close()
-            model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
-            self._forward, self._architecture = (
-                Forward(model, self._inference.machine or Machine(session_config())),
-                trained.architecture,
-            )
+    @property
+    def heads(self) -> Collection[HeadSpec]:
+        """Those that share the loaded weights."""
+        return () if self._forward is None else self._forward.heads
+
+    @property
+    def graph(self) -> object:
+        """The loaded graph, which is another one after `close`, or after a checkpoint of another architecture."""
         return self._forward
+
+    def extend(self, build: Callable[[], T]) -> tuple[tf.compat.v1.Session, T]:
+        """Adds to the graph of the loaded weights, see `Forward.extend`."""
+        if self._forward is None or self._trained is None:
+            raise ValueError("no weights are loaded")
+        return self._forward.extend(build)
 
     def close(self) -> None:
         if self._forward is not None:
             self._forward.close()
-        self._forward, self._architecture, self._trained = None, (), None
+        self._forward, self._config, self._weights, self._trained = None, None, (), None

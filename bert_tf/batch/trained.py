@@ -132,6 +132,11 @@ class Trained:
         return self.config, self.head
 
     @property
+    def weights(self) -> tuple[object, ...]:
+        """What is equal for heads of one checkpoint; empty if it cannot be told."""
+        return (self.prefix, self.digest, self.config) if self.digest else ()
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Everything that determines a text's logits, except how they are computed."""
         return {

@@ -1,14 +1,15 @@
-"""An inference-only model, built once per device, with exchangeable weights: for many checkpoints or many files."""
+"""An inference-only model, built once per device: exchangeable weights, several heads; for many checkpoints or many files."""
 
 from __future__ import annotations
 
 import collections
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +19,20 @@ from bert_tf import variables
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
-from bert_tf.config import BertConfig
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.estimator.saver import save_only
 from bert_tf.features.columns import Array, Features
-from bert_tf.fields import INPUTS
+from bert_tf.fields import INPUTS, Field
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.batching import TO_LONGEST, Batching, Rows, eval_batches
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
+T = TypeVar("T")
 
 _AT_A_TIME = 2  # concurrent batches on a CPU
 
@@ -43,33 +45,56 @@ class Forward:
 
     def __init__(self, model: Model, machine: Machine) -> None:
         """Builds the graphs; `load` must follow."""
-        self._head, self._hidden_size = model.whole_head, model.config.hidden_size
+        self._model = model
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
-        self._composed_from: str | None = None  # the loaded checkpoint, if it does not hold the whole model
+        self._reader: CheckpointReader | None = None  # of the loaded weights
 
     def load(self, checkpoint: str, reader: CheckpointReader | None = None) -> int:
         """Replaces the weights by a checkpoint's, or those of a reader of several; returns its step, 0 if it has none.
 
         Raises CheckpointError if it is damaged or of another model; the weights are then undefined.
         """
-        reader = model_reader(checkpoint) if reader is None else reader
-        self._composed_from = checkpoint if reader.composed else None
-        shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
-        values.refuse_misfits(reader, shapes)
+        self._reader = reader = model_reader(checkpoint) if reader is None else reader
+        for head in self.heads:
+            self._fill(head, reader)
         step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
+        self._on_each(lambda tower: tower.set_step(step))
+        return step
+
+    @property
+    def heads(self) -> Collection[HeadSpec]:
+        return self._towers[0].heads
+
+    def add(self, head: HeadSpec) -> None:
+        """Adds a head of the loaded checkpoint, which shares the weights of the others; CheckpointError as from `load`."""
+        if self._reader is None:
+            raise ValueError("no weights are loaded")
+        for tower in self._towers:
+            tower.add(dataclasses.replace(self._model, head=head, around=None))
+        self._fill(head, self._reader)
+
+    def extend(self, build: Callable[[], T]) -> tuple[tf1.Session, T]:
+        """Adds what `build` makes of the weights to the graph of the first device, and returns it with the session."""
+        tower = self._towers[0]
+        with tower.building():
+            return tower.session, build()
+
+    def _fill(self, head: HeadSpec, reader: CheckpointReader) -> None:
+        """Loads the variables that a head has brought."""
+        shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].heads[head].variables}
+        values.refuse_misfits(reader, shapes)
         if reader.composed:
             weights = {name: np.asarray(reader[name], np.float32) for name in shapes}
-            self._on_each(lambda tower: tower.assign(weights, step))
-            return step
-        with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
+            self._on_each(lambda tower: tower.assign(head, weights))
+            return
+        with readable_errors(reader.prefix), values.as_float32(reader.prefix) as prefix:
             try:
-                self._on_each(lambda tower: tower.restore(prefix, step))
+                self._on_each(lambda tower: tower.restore(head, prefix))
             except tf.errors.OpError:
                 for name in shapes:
                     reader[name]  # names the damaged entry, unlike the graph
                 raise
-        return step
 
     @property
     def variables(self) -> list[str]:
@@ -84,20 +109,30 @@ class Forward:
 
         A checkpoint that did not hold the whole model is saved as it was.
         """
+        reader = self._reader
         with readable_errors(os.fspath(Path(prefix).parent)):
-            if self._composed_from is None:
+            if reader is None or not reader.composed:
                 self._towers[0].save(os.fspath(prefix))
                 return
-            reader = CheckpointReader(self._composed_from)
-            write_checkpoint(prefix, {name: reader[name] for name in reader.shapes if not is_training_only(name)})
+            stored = CheckpointReader(reader.prefix)
+            write_checkpoint(prefix, {name: stored[name] for name in stored.shapes if not is_training_only(name)})
 
-    def outputs(self, features: Features, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> Outputs:
-        """Returns the head's outputs in row order, [N, ...] or [total, ...]; raises TrainingError if out of memory.
+    def outputs(
+        self,
+        features: Features,
+        head: HeadSpec | None = None,
+        *,
+        batch_size: int | None = None,
+        batching: Batching = TO_LONGEST,
+    ) -> Outputs:
+        """Returns a head's outputs in row order, [N, ...] or [total, ...]; raises TrainingError if out of memory.
 
-        `batch_size` is per device; None picks one to suit the row lengths. A CPU then computes two batches at a time,
-        since some operations use one core only. Targets in `features` are ignored.
+        `head` is the model's or one that was added; None is the model's. `batch_size` is per device; None picks one to suit
+        the row lengths. A CPU then computes two batches at a time, since some operations use one core only. Targets in
+        `features` are ignored.
         """
-        fields = [field.sized(self._hidden_size) for field in self._head.outputs]
+        head = head or self._model.head
+        fields = self._towers[0].heads[head].fields
         results = {field.name: features.empty(field) for field in fields}
         waiting = collections.deque(eval_batches(features, batch_size, batching))
 
@@ -105,7 +140,7 @@ class Forward:
             try:
                 for rows in _taken(waiting):
                     batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-                    of_batch = tower.outputs(batch)
+                    of_batch = tower.outputs(head, batch)
                     for field in fields:
                         results[field.name][features.places(field.axis, rows)] = of_batch[field.name]
             finally:
@@ -133,47 +168,87 @@ class Forward:
                 other.result()
 
 
-class _Tower:
-    """A copy of a model: its graph on a device and its session.
+class _Head(NamedTuple):
+    """A head in a graph; `variables` are those that no head before it has."""
 
-    `inputs` are placeholders by name, `variables` those that a checkpoint provides; `session` must be closed.
-    """
+    fields: Sequence[Field]
+    inputs: Mapping[str, tf.Tensor]  # placeholders
+    outputs: Mapping[str, tf.Tensor]  # without padding
+    variables: Sequence[tf.Variable]
+    sums: Sequence[tf.Tensor]  # of their squares
+    saver: tf1.train.Saver | None  # None if there are no variables
+
+
+class _Tower:
+    """A copy of a model: its graph on a device and its session, which must be closed."""
 
     def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
-        head = model.whole_head
-        self._graph = tf.Graph()
+        self._graph, self._device = tf.Graph(), device
+        self._inputs: dict[str, tf.Tensor] = {}  # placeholders of all heads
+        self._encoder: Mapping[str, tf.Variable] = {}  # without initial values, if TensorFlow lets us make them
+        self._taken: set[str] = set()  # variables of the encoder that a head reads
+        self.heads: dict[HeadSpec, _Head] = {}
+        with self.building():
+            if variables.can_make():
+                self._encoder = variables.make(encoder_shapes(model.config))
+            self._step = tf1.train.get_or_create_global_step()
+        self.add(model)
         with self._graph.as_default():
-            with tf1.device(device):
-                self.inputs = {
-                    field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
-                    for field in (*INPUTS, *head.inputs)
-                }
-                # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
-                shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
-                with _filled_by_a_checkpoint(model.config):
-                    self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
-                self.variables = tf1.trainable_variables()
-                self._sums = [tf.nn.l2_loss(variable) for variable in self.variables]
-                self._step = tf1.train.get_or_create_global_step()
             # File names are strings, for which GPUs have no kernels.
-            self._saver = tf1.train.Saver(self.variables)
             self._whole_saver = tf1.train.Saver([*self.variables, self._step], sharded=True, builder=save_only())
-        self._graph.finalize()
         self.session = tf1.Session(graph=self._graph, config=machine.session_config)
 
-    def restore(self, prefix: str, step: int) -> None:
-        with self._graph.as_default():  # otherwise the saver would build a graph of its own
-            self._saver.restore(self.session, prefix)
-        self._set_step(step)
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """A block adds to the graph, on the device, with the variables that are there."""
+        with self._graph.as_default(), tf1.device(self._device), variables.offered(self._encoder, self._taken):
+            yield
 
-    def assign(self, weights: Mapping[str, Array], step: int) -> None:
-        """Sets all variables, by feeding the results of the operation that would read them."""
-        read = next(op for op in self._graph.get_operations() if op.type == "RestoreV2")
+    def add(self, model: Model) -> None:
+        head, known = model.whole_head, {variable.op.name for variable in self.variables}
+        with self.building():
+            inputs = {field.name: self._input(field) for field in (*INPUTS, *head.inputs)}
+            # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
+            shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in inputs.items()}
+            outputs: Mapping[str, tf.Tensor] = make_model_fn(model)(shaped, PREDICT).predictions or {}
+            new = [variable for variable in tf1.trainable_variables() if variable.op.name not in known]
+            sums = [tf.nn.l2_loss(variable) for variable in new]
+        with self._graph.as_default():
+            saver = tf1.train.Saver(new) if new else None
+        fields = [field.sized(model.config.hidden_size) for field in head.outputs]
+        self.heads[model.head] = _Head(fields, inputs, outputs, new, sums, saver)
+
+    def _input(self, field: Field) -> tf.Tensor:
+        if field.name not in self._inputs:
+            self._inputs[field.name] = tf1.placeholder(field.dtype, field.shape(None, None), field.name)
+        return self._inputs[field.name]
+
+    @property
+    def inputs(self) -> Mapping[str, tf.Tensor]:
+        return self._inputs
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Those that a checkpoint provides."""
+        return [variable for head in self.heads.values() for variable in head.variables]
+
+    def restore(self, head: HeadSpec, prefix: str) -> None:
+        saver = self.heads[head].saver
+        if saver is not None:
+            with self._graph.as_default():  # otherwise the saver would build a graph of its own
+                saver.restore(self.session, prefix)
+
+    def assign(self, head: HeadSpec, weights: Mapping[str, Array]) -> None:
+        """Sets the variables of a head, by feeding the results of the operation that would read them."""
+        saver = self.heads[head].saver
+        if saver is None:
+            return
+        restore = saver.saver_def.restore_op_name
+        read = self._graph.get_operation_by_name(f"{restore.rpartition('/')[0]}/RestoreV2")
         names = [name.decode() for name in tf.get_static_value(read.inputs[1])]
-        self.session.run(self._saver.saver_def.restore_op_name, dict(zip(read.outputs, map(weights.__getitem__, names))))
-        self._set_step(step)
+        self.session.run(restore, dict(zip(read.outputs, map(weights.__getitem__, names))))
 
-    def _set_step(self, step: int) -> None:
+    def set_step(self, step: int) -> None:
         self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 
     def save(self, prefix: str) -> None:
@@ -181,20 +256,17 @@ class _Tower:
             self._whole_saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
 
     def not_finite(self) -> list[str]:
-        sums = self.session.run(self._sums)  # of squares, which also are infinite for weights beyond 1e19
-        doubtful = [variable for variable, total in zip(self.variables, sums) if not np.isfinite(total)]
+        sums = self.session.run([head.sums for head in self.heads.values()])  # infinite for weights beyond 1e19, too
+        totals = [total for of_head in sums for total in of_head]
+        doubtful = [variable for variable, total in zip(self.variables, totals) if not np.isfinite(total)]
         return [variable.op.name for variable in doubtful if not np.isfinite(self.session.run(variable)).all()]
 
-    def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
+    def outputs(self, head: HeadSpec, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
-        fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
-        outputs: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
+        built = self.heads[head]
+        fed = {tensor: batch[name] for name, tensor in built.inputs.items()}
+        outputs: dict[str, npt.NDArray[Any]] = self.session.run(built.outputs, fed)
         return outputs
-
-
-def _filled_by_a_checkpoint(config: BertConfig) -> contextlib.AbstractContextManager[object]:
-    """The encoder's variables without initial values, if TensorFlow lets us make them."""
-    return variables.made_at_once(encoder_shapes(config)) if variables.can_make() else contextlib.nullcontext()
 
 
 def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:

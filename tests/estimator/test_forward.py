@@ -1,3 +1,5 @@
+import contextlib
+import dataclasses
 import threading
 
 import numpy as np
@@ -6,8 +8,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
-from bert_tf.estimator.forward import _Tower
+from bert_tf.estimator.forward import Forward, _Tower
+from bert_tf.estimator.model_fn import Model
+from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.inputs.batching import Batching
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine, Plan
 from tests.estimator import toy
@@ -156,10 +161,10 @@ def together(monkeypatch, count, action):
     """Lets towers compute when as many are about to, and each has done something."""
     barrier, compute = threading.Barrier(count, timeout=60), _Tower.outputs
 
-    def outputs(tower, batch):
+    def outputs(tower, *arguments):
         barrier.wait()
         action(tower)
-        return compute(tower, batch)
+        return compute(tower, *arguments)
 
     monkeypatch.setattr(_Tower, "outputs", outputs)
 
@@ -193,3 +198,46 @@ def test_a_device_that_fails_ends_what_all_compute(on_three_devices, checkpoints
     together(monkeypatch, len(CPUS), fail)
     with pytest.raises(TrainingError, match="^out of memory; lower --eval_batch_size"):
         on_three_devices.outputs(EXAMPLES, batch_size=5)
+
+
+MASKED_WORDS = HeadSpec(2, PRETRAINING, (("next_sentence", False),))
+
+
+@pytest.fixture(scope="module")
+def of_two_heads(tmp_path_factory):
+    """A checkpoint that has the weights of two heads."""
+    shapes = heads.make_head(MASKED_WORDS).variables(toy.CONFIG)
+    drawn = {name: np.random.default_rng(3).normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    return write(tmp_path_factory.mktemp("two"), 9, **drawn)
+
+
+def masked(rows):
+    """Examples of which the first word of each row is asked for."""
+    fields, slots = heads.make_head(MASKED_WORDS).inputs[1:], np.ones(len(rows), np.int32)
+    asked = {field.name: np.full(len(rows), number, np.int32) for number, field in enumerate(fields, 1)}
+    return dataclasses.replace(rows, targets=asked, fields=fields, slots=slots)
+
+
+@pytest.mark.parametrize("devices", [None, Machine(session_config(), Plan("mirrored", CPUS[:1] * 2))])
+def test_a_head_that_is_added_computes_what_it_does_alone(of_two_heads, devices):
+    rows = masked(EXAMPLES)
+    with contextlib.closing(Forward(Model(toy.CONFIG, MASKED_WORDS), Machine(session_config()))) as alone:
+        alone.load(of_two_heads)
+        expected = alone.outputs(rows)
+    with contextlib.closing(toy.make_forward(devices)) as both:
+        both.load(of_two_heads)
+        before = both.outputs(EXAMPLES)["logits"]
+        both.add(MASKED_WORDS)
+        assert both.not_finite() == []
+        added = both.outputs(rows, MASKED_WORDS)
+        np.testing.assert_array_equal(both.outputs(EXAMPLES)["logits"], before)
+    assert added.keys() == expected.keys()
+    for name in expected:
+        np.testing.assert_array_equal(added[name], expected[name])
+
+
+def test_a_head_that_the_checkpoint_lacks_is_refused(checkpoints):
+    with contextlib.closing(toy.make_forward()) as forward:
+        forward.load(checkpoints[0])
+        with pytest.raises(CheckpointError, match="cls/predictions/.* is missing; is it of another model or task"):
+            forward.add(MASKED_WORDS)

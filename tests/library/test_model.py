@@ -4,12 +4,15 @@ import concurrent.futures
 import os
 import signal
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import extension
 from bert_tf.batch import loading
+from bert_tf.batch.engine import MOST_HEADS
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, DataError, FlagError
@@ -34,6 +37,34 @@ USES = {
 def made(folder, task=TASKS["MRPC"], data_dir=""):
     trained_model = loading.load(str(folder / "model.ckpt-20"), ModelOverrides())
     return Model(trained_model, task, inference(), find_data=lambda _: str(data_dir))
+
+
+RESULTS = {
+    "predict": lambda model: [one.probabilities for one in model.predict(PAIRS)],
+    "encode": lambda model: model.encode(["a", "bread and salt"]).tolist(),
+    "explain": lambda model: [one.scores for one in model.explain(PAIRS, steps=2)],
+}
+
+
+def test_what_is_computed_with_a_model_shares_its_weights_and_is_what_it_is_alone(run):
+    alone = {}
+    for name, use in RESULTS.items():
+        with made(run) as model:
+            alone[name] = use(model)
+    with mock.patch.object(tf.compat.v1, "Session", wraps=tf.compat.v1.Session) as sessions, made(run) as model:
+        assert [{name: use(model) for name, use in RESULTS.items()} for _ in range(2)] == [alone, alone]
+    assert sessions.call_count == 1
+
+
+def test_many_ways_to_encode_are_not_kept_all(run):
+    ways = [{"pooling": pooling, "layers": layer} for layer in (0, -1) for pooling in ("mean", "cls", "max")]
+    with made(run) as model:
+        before = model.predict(PAIRS)
+        for way in ways:
+            with made(run) as other:
+                np.testing.assert_array_equal(model.encode(["a"], **way), other.encode(["a"], **way))
+        assert len(model._engine.heads) <= MOST_HEADS
+        assert model.predict(PAIRS) == before
 
 
 @pytest.fixture(scope="module")

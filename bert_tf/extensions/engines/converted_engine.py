@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from bert_tf.batch.engine import Compute, InferenceOptions, computed
+from bert_tf.batch.engine import MOST_HEADS, Compute, InferenceOptions, computed
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.batching import Batching
 from bert_tf.tasks.base import Outputs
 from bert_tf.training.settings import INT8
@@ -27,23 +28,29 @@ class ConvertedEngine:
     def __init__(self, inference: InferenceOptions, precision: str, open_model: Open) -> None:
         """Opens nothing yet."""
         self._inference, self._precision, self._open = inference, precision, open_model
-        self._loaded: _Loaded | None = None
+        self._weights: tuple[object, ...] = ()  # see `Trained.weights`
+        self._by_head: dict[HeadSpec, Compute] = {}  # of these weights
+        self._trained: Trained | None = None
 
     def load(self, trained: Trained) -> int:
         """Raises CheckpointError if damaged, not finite, or of another model."""
-        if self._loaded is None or self._loaded.trained is not trained:
-            self._loaded = None
-            compute = self._open(trained, self._inference.threads)
-            self._loaded = _Loaded(trained, compute, trained.step)
-        return self._loaded.step
+        if self._trained is not trained:
+            is_known = bool(self._weights) and self._weights == trained.weights
+            if not is_known or (trained.head not in self._by_head and len(self._by_head) == MOST_HEADS):
+                self.close()
+            self._trained = None
+            if trained.head not in self._by_head:
+                self._by_head[trained.head] = self._open(trained, self._inference.threads)
+            self._trained, self._weights = trained, trained.weights
+        return trained.step
 
     def outputs(self, features: Features) -> Outputs:
         """See `Forward.outputs`; ValueError if nothing is loaded."""
-        if self._loaded is None:
+        if self._trained is None:
             raise ValueError("no weights are loaded")
-        trained, inference = self._loaded.trained, self._inference
+        trained, inference = self._trained, self._inference
         batching = self._batching(trained, few=len(features) <= _FEW)
-        compute = self._loaded.compute
+        compute = self._by_head[trained.head]
         results = computed(
             trained,
             features,
@@ -55,16 +62,10 @@ class ConvertedEngine:
         return results
 
     def close(self) -> None:
-        self._loaded = None
+        self._weights, self._trained = (), None
+        self._by_head.clear()
 
     def _batching(self, trained: Trained, *, few: bool) -> Batching:
         batching, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
         multiple = max(batching.multiple, _MULTIPLE if few or apart else 1)
         return dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Loaded:
-    trained: Trained
-    compute: Compute
-    step: int

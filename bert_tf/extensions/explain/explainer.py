@@ -15,20 +15,19 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf.batch import graph
-from bert_tf.batch.engine import InferenceOptions, computed
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.trained import Trained, refuse_what_is_no_number
+from bert_tf.batch.tensorflow_engine import TensorFlowEngine
+from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
 from bert_tf.extensions.explain.targets import EXPLAINED, Case
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
-from bert_tf.features.columns import Array, Features
+from bert_tf.features.columns import Array
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
-from bert_tf.tasks.base import Family, Outputs
 
 tf1 = tf.compat.v1
 
@@ -47,26 +46,17 @@ class _Graph(NamedTuple):
     alphas: tf.Tensor  # [C R] place on the path: 0 at the baseline, 1 at the input
     weights: tf.Tensor  # [C R, ...] see `Target`
     points: tf.Tensor  # [C R] point of each row
-    outputs: Mapping[str, tf.Tensor]  # of the head
     values: tf.Tensor  # [C] explained output
     slopes: tf.Tensor  # [C R, T] its derivative along the path, by the words of each token
 
 
-class GradientEngine:
-    """Computes outputs at any point between a baseline and an input, with gradients; see `batch.engine.Engine`."""
+class _Gradients:
+    """Computes a score of outputs at any point between a baseline and an input, with gradients, in the graph of an engine."""
 
-    def __init__(self, score: Callable[..., tf.Tensor], inference: InferenceOptions) -> None:
-        self._score, self._inference = score, inference
-        self._session: tf1.Session | None = None
-        self._trained: Trained | None = None
-
-    def load(self, trained: Trained) -> int:
-        if self._trained is not trained:
-            self.close()
-            build = functools.partial(self._build, trained)
-            self._session, self._graph = graph.opened(trained, build, self._inference.machine)
-            self._trained = trained
-        return trained.step
+    def __init__(self, engine: TensorFlowEngine, trained: Trained, score: Callable[..., tf.Tensor]) -> None:
+        """`engine` has loaded the model."""
+        self._checkpoint, self._score = trained.prefix, score
+        self._session, self._graph = engine.extend(functools.partial(self._build, trained))
 
     def _build(self, trained: Trained) -> _Graph:
         inputs = graph.inputs(trained)
@@ -88,19 +78,7 @@ class GradientEngine:
         values = self._score(outputs[field.name], weights, points)
         (gradient,) = tf.gradients(values, path[:1])
         slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))
-        return _Graph(inputs, baseline, alphas, weights, points, outputs, values, slopes)
-
-    def outputs(self, features: Features) -> Outputs:
-        trained = cast(Trained, self._trained)
-        outputs = computed(trained, features, self._forward, batch_size=self._inference.batch_size, batching=TO_LONGEST)
-        refuse_what_is_no_number(outputs, trained.prefix)
-        return outputs
-
-    def _forward(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
-        built = self._graph
-        feeds: dict[tf.Tensor, Array] = {built.inputs[field.name]: batch[field.name] for field in INPUTS}
-        feeds.update({built.baseline: batch[_IDS], built.alphas: np.ones(len(batch[_IDS]))})
-        return self._run(built.outputs, feeds)  # type: ignore[no-any-return]
+        return _Graph(inputs, baseline, alphas, weights, points, values, slopes)
 
     def compute(
         self, explained: _ExplainedOutput, ids: Array, alphas: Array, *, slopes: bool = True
@@ -115,25 +93,15 @@ class GradientEngine:
             built.weights: np.tile(explained.weights, [count, *[1] * (explained.weights.ndim - 1)]),
             built.points: np.repeat(np.arange(count), rows),
         }
-        values, *of_tokens = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
+        with readable_errors(self._checkpoint):
+            values, *of_tokens = self._session.run([built.values, *([built.slopes] if slopes else [])], feeds)
         return values.astype(np.float64), of_tokens[0].reshape(ids.shape) if slopes else None
-
-    def _run(self, fetches: Any, feeds: Mapping[tf.Tensor, Array]) -> Any:
-        if self._session is None or self._trained is None:
-            raise ValueError("no weights are loaded")
-        with readable_errors(self._trained.prefix):
-            return self._session.run(fetches, dict(feeds))
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-        self._session = self._trained = None
 
 
 class _ExplainedOutput(NamedTuple):
     """A number that the model computes from an example, as a function of token ids and alphas."""
 
-    engine: GradientEngine
+    gradients: _Gradients
     label: Any  # see `Target`
     batch: Mapping[str, Array]  # of `INPUTS`, [R, T] each
     baseline: Array  # [R, T] ids, special tokens as in the input
@@ -143,7 +111,7 @@ class _ExplainedOutput(NamedTuple):
 
     def values(self, ids: Array, alphas: Array) -> Floats:
         """[C] at points: ids [C, R, T] and alphas [C]."""
-        parts = [self.engine.compute(self, ids[part], alphas[part], slopes=False)[0] for part in self._parts(len(ids))]
+        parts = [self.gradients.compute(self, ids[part], alphas[part], slopes=False)[0] for part in self._parts(len(ids))]
         return np.concatenate([np.zeros(0), *parts])
 
     def integral(self, alphas: Array, factors: Array) -> Floats:
@@ -151,7 +119,7 @@ class _ExplainedOutput(NamedTuple):
         total = np.zeros(self.baseline.shape)
         for part in self._parts(len(alphas)):
             ids = np.broadcast_to(self.batch[_IDS], [len(alphas[part]), *self.baseline.shape])
-            _, slopes = self.engine.compute(self, ids, alphas[part])
+            _, slopes = self.gradients.compute(self, ids, alphas[part])
             total += np.tensordot(factors[part], cast(Array, slopes).astype(np.float64), 1)
         return total
 
@@ -217,9 +185,15 @@ _METHODS: Mapping[str, _Method] = {
 class Explainer(Session):
     """Explains predictions of a model by float32 gradients in TensorFlow, whatever engine predicts."""
 
-    def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
-        super().__init__(trained, dataclasses.replace(inference, make=self._gradient_engine))
-        self._family = family
+    def __init__(self, model: Predictor) -> None:
+        """Shares the weights of a model that TensorFlow computes."""
+        if model.inference.make is TensorFlowEngine:
+            super().__init__(model.trained, model.inference, beside=model)
+        else:
+            own = dataclasses.replace(model.inference, make=TensorFlowEngine, batching=lambda *_: TO_LONGEST)
+            super().__init__(model.trained, own)
+        self._family = model.family
+        self._gradients: tuple[object, _Gradients] | None = None  # with the graph that they are in
 
     def explain(
         self,
@@ -241,17 +215,20 @@ class Explainer(Session):
 
     def _explanation(self, example: Any, method: str, label: Any, word: int | None, score: _Method) -> Explanation:
         with self._turn():
-            engine = cast(GradientEngine, self._loaded(self.trained))
+            engine = cast(TensorFlowEngine, self._loaded(self.trained))
             explained = self._explained_output(engine, example, label, word)
             scores = score(explained)
         of_words, words = tuple(scores.of_words.tolist()), explained.words
         facts = scores.output, scores.baseline, scores.error, scores.steps
         return Explanation(example.guid, explained.label, words.texts, of_words, words.segments, method, *facts)
 
-    def _gradient_engine(self, inference: InferenceOptions) -> GradientEngine:
-        return GradientEngine(EXPLAINED[self._family.kind].score, inference)
+    def _gradients_in(self, engine: TensorFlowEngine) -> _Gradients:
+        graph = engine.graph
+        if self._gradients is None or self._gradients[0] is not graph:
+            self._gradients = graph, _Gradients(engine, self.trained, EXPLAINED[self._family.kind].score)
+        return self._gradients[1]
 
-    def _explained_output(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
+    def _explained_output(self, engine: TensorFlowEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
         family, kind, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
         tokenizer = TracingTokenizer(self.trained.tokenizer, whole=kind.whole_words)
         traced = family.features([example], tokenizer, self.trained.limits)
@@ -262,8 +239,10 @@ class Explainer(Session):
         batch = {field.name: padded[field.name] for field in INPUTS}
         words = tokenizer.words(traced, target.rows)
         baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
-        return _ExplainedOutput(engine, target.label, batch, baseline, target.weights, words, vocabulary.mask_id)
+        return _ExplainedOutput(
+            self._gradients_in(engine), target.label, batch, baseline, target.weights, words, vocabulary.mask_id
+        )
 
 
 def of_model(model: Predictor) -> Explainer:
-    return Explainer(model.trained, model.family, model.inference)
+    return Explainer(model)

@@ -133,7 +133,7 @@ class WordFiller(Session):
 
 
 def of_model(model: Predictor) -> WordFiller:
-    return WordFiller(model.trained, model.inference)
+    return WordFiller(model.trained, model.inference, beside=model)
 
 
 class FileFiller(WordFiller):

@@ -115,7 +115,7 @@ class Encoder(Session):
 
 
 def of_model(model: Predictor) -> Encoder:
-    return Encoder(model.trained, model.inference)
+    return Encoder(model.trained, model.inference, beside=model)
 
 
 def _with_head(trained: Trained, options: VectorOptions) -> Trained:

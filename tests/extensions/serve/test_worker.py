@@ -129,7 +129,7 @@ class TestExplanations:
     def test_are_those_of_the_library_and_of_the_document(self, run, settings):
         served = served_by(run, **settings)
         served.load()
-        assert served._model.session("explain", "")._engine is None  # until it is asked for
+        assert served._model.session("explain", "")._gradients is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
         (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:
