@@ -115,6 +115,7 @@ class Served:
             raise FlagError(
                 f"{config.run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}"
             )
+        more = 0 if self._model.inference.machine else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
             name=_name(self._model.checkpoint),
             checkpoint=os.path.abspath(self._model.checkpoint),
@@ -123,7 +124,7 @@ class Served:
             labels=self._model.labels,
             reader=reader,
             calls=tuple(one.name for one in self._calls),
-            weight_bytes=self._model.weight_bytes * (1 + sum(one.loads_weights for one in self._calls)),
+            weight_bytes=self._model.weight_bytes * (1 + more),
             example=_example(self._model),
         )
 

@@ -51,9 +51,7 @@ class ServedVectors:
 
     TITLE: ClassVar[str] = "Vectors"
 
-    encode: bool = setting(
-        False, "also offer POST /encode, which needs the weights in memory twice; always on for vector models"
-    )
+    encode: bool = setting(False, "also offer POST /encode; always on for vector models")
     options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
 
 
