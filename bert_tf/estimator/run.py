@@ -113,7 +113,7 @@ def train(
     several machines train together, only the chief writes. Raises TrainingError if loss or gradient are not finite or
     memory runs out, CheckpointError if the newest checkpoint is damaged, OutputError if a file cannot be written.
     """
-    folder, schedule, steps = estimator.model_dir, training.schedule, training.steps
+    folder, steps = estimator.model_dir, training.steps
     writes, watch = machine is None or machine.is_chief, machine.watch if machine else None
     start = _begin(folder, training, writes=writes)
     stop = StopOnSignalHook(together=watch is not None)
@@ -133,17 +133,12 @@ def train(
     progress = ProgressHook(
         out_dir, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer
     )
-    saver = SaverHook(
-        total_steps=steps,
-        keep_slots=training.keep_optimizer_slots,
-        keep_max=training.keep_checkpoint_max,
-        begin=training.begin,
-        restores=watch is not None or bool(saved.listed(folder)),  # with several machines all restore the chief's checkpoint
-    )
+    saver = _saver(folder, training, together=watch is not None)
     savers = _savers(folder, training, listeners, stop) if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
-    batching, then = training.batching, training.then
-    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=batching, then=then)
+    input_fn = train_input_fn(
+        features, training.schedule, seed=seed, start_step=start, batching=training.batching, then=training.then
+    )
     try:
         stop.install()
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
@@ -228,6 +223,16 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
 
         guards.append(WatchHook(watch, training.steps - start))
     return guards
+
+
+def _saver(folder: str, training: Training, *, together: bool) -> SaverHook:
+    return SaverHook(
+        total_steps=training.steps,
+        keep_slots=training.keep_optimizer_slots,
+        keep_max=training.keep_checkpoint_max,
+        begin=training.begin,
+        restores=together or bool(saved.listed(folder)),  # with several machines all restore the chief's checkpoint
+    )
 
 
 def _savers(folder: str, training: Training, listeners: Sequence[EvaluationListener], stop: StopOnSignalHook) -> list[Hook]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 import tensorflow as tf
@@ -155,25 +155,13 @@ class Update:
     def _apply(self, loss: tf.Tensor, variables: Sequence[tf.Variable], gradients: Sequence[tf.Tensor]) -> tf.Operation:
         """Applies this replica's scaled gradients: those of the variables, and of the table's rows."""
         step, rate = self._done(), self._rate_at(self._done())
-        stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-        stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
-        stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
-        (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
-        *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
-        if replicas.count() > 1:
-            stamps.mark_done(stamps.SUMS, loss, after=gradients)
-            *gradients, loss = stamps.gate(stamps.SUMS, [*gradients, loss])
-        tf.identity(stops, name=STOPS)
+        loss, gradients = _added_up(loss, gradients)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
         if self._optimization.adamw.native and self._optimization.optimizer == ADAMW:
             gradients[: len(variables)] = map(kernels.before_cast, gradients[: len(variables)])
         scale, norm = clipping(gradients, self._optimization.clip_norm)
-        watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
-        if self._loss_scale is not None:
-            watched[SKIPPED_STEPS] = self._loss_scale.skipped
-        for name, value in watched.items():
-            tf.identity(value, name=name)
+        self._watch({LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm})
         finite = tf.math.is_finite(norm + loss)
         usable = finite
         if self._loss_scale is not None:  # another scale fixes gradients, not the loss
@@ -199,3 +187,23 @@ class Update:
                 updated = average.follow(variables, step)
         with tf.control_dependencies([updated]):
             return self._step.assign_add(1, read_value=False)
+
+    def _watch(self, watched: Mapping[str, tf.Tensor]) -> None:
+        """Names what hooks read of a step."""
+        skipped = {} if self._loss_scale is None else {SKIPPED_STEPS: self._loss_scale.skipped}
+        for name, value in {**watched, **skipped}.items():
+            tf.identity(value, name=name)
+
+
+def _added_up(loss: tf.Tensor, gradients: Sequence[tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Returns loss and gradients of all replicas; also marks their times, and adds up who wants to stop."""
+    stop = tf1.placeholder_with_default(0.0, [], name=STOP)
+    stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
+    stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
+    (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
+    *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
+    if replicas.count() > 1:
+        stamps.mark_done(stamps.SUMS, loss, after=gradients)
+        *gradients, loss = stamps.gate(stamps.SUMS, [*gradients, loss])
+    tf.identity(stops, name=STOPS)
+    return loss, gradients

@@ -60,7 +60,13 @@ def forward_model(run: Run) -> Model:
     return Model(run.config, run.family.head, execution=execution, max_seq_length=tokens)
 
 
-def _claim(run: Run, record: Mapping[str, Any]) -> None:
+@WALL.span(DATA)
+def _claim(run: Run) -> Mapping[str, Any]:
+    """Makes the output folder that of the run; returns its record."""
+    record = extended(run, make_record(run))
+    if not run.machine.is_chief:
+        run_folder.await_claim(run.output_dir, record)
+        return record
     run_folder.claim(run.output_dir, record, overwrite=run.spec.output.overwrite_output_dir)
     # The folder can then be evaluated, moved and trained from without its initial files.
     for name, text in run.vocabulary.files().items():
@@ -68,6 +74,7 @@ def _claim(run: Run, record: Mapping[str, Any]) -> None:
     atomic.write_text(run.output_dir / run_layout.CONFIG, run.config.to_json())
     for part in run.parts.values():
         part.claimed(run)
+    return record
 
 
 def _record_schedule(run: Run, schedule: Schedule, examples: int, steps: int) -> None:
@@ -81,6 +88,8 @@ def _record_schedule(run: Run, schedule: Schedule, examples: int, steps: int) ->
 
 
 def _log_plan(run: Run, schedule: Schedule, examples: int, begin: int, steps: int) -> None:
+    log.info("variables: %s", cast(RestorePlan, run.restore).summary())
+    log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     freeze = run.spec.train.freeze
     rows = f" in {schedule.rows} rows" if schedule.rows != examples else ""
     log.info("***** Running training *****")
@@ -119,6 +128,37 @@ def _optimization(run: Run, end: int, begin: int) -> Optimization:
         ),
         average=None if train.ema is None else MovingAverage(train.ema),
     )
+
+
+def _checked_every(run: Run) -> int:
+    """Steps between two comparisons of the replicas; 0 without."""
+    return run.spec.devices.check_replicas_every_n_steps if run.machine.replicas > 1 else 0
+
+
+def _model(run: Run, labelled: TrainingRows, end: int, begin: int) -> Model:
+    """The model in training, without what it starts from; `labelled` are the rows whose classes count in its loss."""
+    forward = forward_model(run)
+    every = run.parts.values()
+    adaptations = (part.adaptation(run, cast(RestorePlan, run.restore)) for part in every)
+    adapted = next((adaptation for adaptation in adaptations if adaptation is not None), WHOLE)
+    return dataclasses.replace(
+        forward,
+        execution=dataclasses.replace(forward.execution, adaptation=adapted),
+        loss=_loss_options(run, labelled),
+        seed=run.spec.train.seed,
+        optimization=_optimization(run, end, begin),
+        check_replicas=_checked_every(run) > 0,
+        around=next((around for part in every if (around := part.head()) is not None), None),
+        dropout=all(part.dropout for part in every),
+    )
+
+
+def _watchers(run: Run, restore: RestorePlan, mean_batch: float) -> list[Hook]:
+    watchers: list[Hook] = []
+    if run.machine.is_chief:
+        watchers += [hook for part in run.parts.values() for hook in part.hooks(run)]
+        watchers.append(describe.VariablesHook(run.output_dir, restore.loaded))
+    return [*watchers, RatesHook(mean_batch, every_n_steps=run.spec.train.log_every_n_steps or 1)]
 
 
 def _parts(batch_size: int, replicas: int) -> str:
@@ -179,45 +219,23 @@ def _evaluation_plan(run: Run, make_forward: Callable[[], Forward]) -> Evaluatio
 def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[], None] | None = None) -> Outcome:
     """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine, restore = run.spec.train, run.machine, cast(RestorePlan, run.restore)
-    with WALL.span(DATA):
-        record = extended(run, make_record(run))
-        begin = extended_from(record)
-        if machine.is_chief:
-            _claim(run, record)
-        else:
-            run_folder.await_claim(run.output_dir, record)
-    labelled = training_rows(run, run.train_split)
-    columns = labelled
+    begin = extended_from(_claim(run))
+    labelled = columns = training_rows(run, run.train_split)
     for part in run.parts.values():
         columns = part.rows(run, columns)
     schedule, later = run.schedule(columns.units), _later_phases(run)
     steps = schedule.steps + sum(phase.schedule.steps for phase in later)
     if machine.is_chief:
         _record_schedule(run, schedule, columns.examples, steps)
-    log.info("variables: %s", restore.summary())
-    log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(run, schedule, columns.examples, begin, steps)
-    check_every = run.spec.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
-    forward = forward_model(run)
-    adaptations = (part.adaptation(run, restore) for part in run.parts.values())
-    adapted = next((adaptation for adaptation in adaptations if adaptation is not None), WHOLE)
-    model = dataclasses.replace(
-        forward,
-        execution=dataclasses.replace(forward.execution, adaptation=adapted),
-        loss=_loss_options(run, labelled),
-        seed=settings.seed,
-        optimization=_optimization(run, steps, begin),
-        check_replicas=check_every > 0,
-        around=next((around for part in run.parts.values() if (around := part.head()) is not None), None),
-        dropout=all(part.dropout for part in run.parts.values()),
-    )
+    model = _model(run, labelled, steps, begin)
     training = Training(
         schedule,
         save_checkpoints_steps=settings.save_checkpoints_steps if "save_checkpoints_steps" in run.spec.given else None,
         log_every_n_steps=settings.log_every_n_steps or log_interval(steps),
         keep_optimizer_slots=settings.keep_optimizer_slots,
         keep_checkpoint_max=settings.keep_checkpoint_max,
-        check_replicas_every_n_steps=check_every,
+        check_replicas_every_n_steps=_checked_every(run),
         batching=speed.batching(run.spec.speed, run.spec.data.max_seq_length),
         evaluation=_evaluation_plan(run, make_forward),
         setting=_conditions(run),
@@ -225,11 +243,7 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
         at_end=at_end,
         begin=begin,
     )
-    watchers: list[Hook] = []
-    if machine.is_chief:
-        watchers += [hook for part in run.parts.values() for hook in part.hooks(run)]
-        watchers.append(describe.VariablesHook(run.output_dir, restore.loaded))
-    watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
+    watchers = _watchers(run, restore, training.mean_batch(0))
     with values.as_float32(restore.prefix) if restore.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(restore, prefix=prefix))
         estimator = make_estimator(model, run.output_dir, machine)
