@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -199,6 +200,11 @@ def _head_of(spec: HeadSpec) -> Head:
     from bert_tf.modeling.heads import registry as heads
 
     return heads.make_head(spec)
+
+
+def has_head(prefix: str | os.PathLike[str]) -> bool:
+    """Whether a checkpoint has a task head: a run's always has, even one without variables."""
+    return "kind" in run_folder.trained(Path(prefix).parent) or bool(names.task_head(_reader(os.fspath(prefix)).shapes))
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:

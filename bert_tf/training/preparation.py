@@ -10,9 +10,7 @@ from typing import Any
 from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.loading import load_metadata
-from bert_tf.batch.trained import PRETRAINED, Trained, digest
-from bert_tf.checkpoints.names import task_head
-from bert_tf.checkpoints.reader import model_reader
+from bert_tf.batch.trained import PRETRAINED, Trained, digest, has_head
 from bert_tf.config import BertConfig
 from bert_tf.errors import BadRowsError, BertError, CheckpointError, FlagError
 from bert_tf.estimator import kept, run_folder
@@ -234,7 +232,7 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     named_checkpoint = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
     checkpoint = kept.best_or_newest(output_dir)
     if checkpoint is None or named_checkpoint.resolve().parent in run_layout.own_folders(output_dir):
-        if not _has_head(named_checkpoint):
+        if not has_head(named_checkpoint):
             raise CheckpointError(
                 f"{named_checkpoint}: {PRETRAINED}; train it first (--do_train),"
                 " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
@@ -250,13 +248,8 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     return checkpoint, output_dir
 
 
-def _has_head(prefix: Path) -> bool:
-    """Whether a checkpoint has a task head: a run's always has, even one without variables."""
-    return "kind" in run_folder.trained(prefix.parent) or bool(task_head(model_reader(prefix).shapes))
-
-
 def _is_trained(prefix: Path) -> bool:
     try:
-        return _has_head(prefix)
+        return has_head(prefix)
     except CheckpointError:  # it was moved since the training
         return False

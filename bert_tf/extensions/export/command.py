@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 import tempfile
@@ -20,12 +21,14 @@ from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, same, setting
+from bert_tf.tasks import registry
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
     from bert_tf.features.columns import Features
     from bert_tf.tasks.base import Outputs
 
+_VECTORS = "STS-B-vectors"  # a task whose head has no variables, of an extension
 _EXAMPLES = 400  # of dev, the first ones
 _ROWS = 32  # of a batch
 _POINTS = 100.0
@@ -62,9 +65,24 @@ def export(settings: ExportSettings) -> Path:
 
     target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
     FORMATS[target.format].require(target.options.precision)
-    model = sources.find(settings.runs[0], settings.model, environment=os.environ, task=settings.task_name)
+    model = _found(settings)
     model.refuse(model.task.family)
     return job.write(model, target, find_data=lambda task: str(sources.find_data(task, None, environment=os.environ).folder))
+
+
+def _found(settings: ExportSettings) -> Trained:
+    """The model; if it has no head, that of its vectors."""
+    from bert_tf.batch.trained import has_head
+    from bert_tf.io.log_form import log
+    from bert_tf.training import sources
+
+    find = functools.partial(sources.find, settings.runs[0], settings.model, environment=os.environ)
+    if settings.task_name is None and _VECTORS in registry.known_names():
+        model = find(needs_head=False)
+        if model.has_checkpoint and not has_head(model.prefix):
+            log.info("%s has no task head: it is exported for its vectors, as by --task_name=%s", model.prefix, _VECTORS)
+            return find(task=_VECTORS)
+    return find(task=settings.task_name)
 
 
 class Comparison(NamedTuple):

@@ -12,6 +12,7 @@ import pytest
 import bert_tf
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.extensions.calibrate.command import CalibrateSettings
+from bert_tf.extensions.export import command
 from bert_tf.extensions.export import onnx_folder as folders
 from bert_tf.settings import read_settings
 from tests.extensions.export import runs
@@ -92,6 +93,18 @@ def test_vectors_are_those_of_the_run(tmp_path, name):
             np.testing.assert_allclose(other.encode(texts, **options), model.encode(texts, **options), rtol=1e-4, atol=1e-5)
         for found, expected in zip(other.encode(texts, tokens=True), model.encode(texts, tokens=True)):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, caplog):
+    caplog.set_level("INFO", "absl")
+    named = {"runs": [project.init_checkpoint], "format": "onnx", "output": str(tmp_path / "x")}
+    command.export(read_settings(command.ExportSettings, named))
+    assert "has no task head: it is exported for its vectors, as by --task_name=STS-B-vectors" in caplog.text
+    texts = ["rain and the storm", "soup"]
+    with bert_tf.encoder(project.init_checkpoint) as encoder, bert_tf.encoder(tmp_path / "x") as exported:
+        for options in ({}, {"pooling": "cls", "layers": 0, "normalize": True}):
+            expected = encoder.encode(texts, **options)
+            np.testing.assert_allclose(exported.encode(texts, **options), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_int8_is_the_same_alone_and_among_others(run, tmp_path):
