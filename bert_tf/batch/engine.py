@@ -44,6 +44,16 @@ class Engine(Protocol):
         """Frees memory."""
 
 
+class SeveralModels(Protocol):
+    """Computes several models, which read texts alike, at once."""
+
+    def outputs(self, features: Mapping[int, Features]) -> Mapping[int, Outputs]:
+        """Outputs of the heads by number of the model, each for rows of its own; raises CheckpointError if not finite."""
+
+    def close(self) -> None:
+        """Frees memory."""
+
+
 class Chosen(NamedTuple):
     """What computes checkpoints, and why; `make` is None for TensorFlow."""
 

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import os
+import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -35,6 +36,10 @@ tf1 = tf.compat.v1
 T = TypeVar("T")
 
 _AT_A_TIME = 2  # concurrent batches on a CPU
+_NOTHING: Mapping[Any, Any] = types.MappingProxyType({})
+
+# Outputs by name, without padding, of a tower for a padded batch and its numbers of rows.
+ComputeBatch = Callable[["Tower", Mapping[str, Array], Rows], Mapping[str, npt.NDArray[Any]]]
 
 
 class Forward:
@@ -46,7 +51,7 @@ class Forward:
     def __init__(self, model: Model, machine: Machine) -> None:
         """Builds the graphs; `load` must follow."""
         self._model = model
-        self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
+        self._towers = [Tower(model, machine, device) for device in machine.plan.towers]
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
         self._reader: CheckpointReader | None = None  # of the loaded weights
 
@@ -124,30 +129,31 @@ class Forward:
         *,
         batch_size: int | None = None,
         batching: Batching = TO_LONGEST,
+        compute: ComputeBatch | None = None,
     ) -> Outputs:
         """Returns a head's outputs in row order, [N, ...] or [total, ...]; raises TrainingError if out of memory.
 
         `head` is the model's or one that was added; None is the model's. `batch_size` is per device; None picks one to suit
         the row lengths. A CPU then computes two batches at a time, since some operations use one core only. Targets in
-        `features` are ignored.
+        `features` are ignored. `compute` may leave out outputs, which are then undefined.
         """
         head = head or self._model.head
-        fields = self._towers[0].heads[head].fields
-        results = {field.name: features.empty(field) for field in fields}
+        fields = {field.name: field for field in self._towers[0].heads[head].fields}
+        results = {name: features.empty(field) for name, field in fields.items()}
         waiting = collections.deque(eval_batches(features, batch_size, batching))
 
-        def compute(tower: _Tower) -> None:
+        def compute_batches(tower: Tower) -> None:
             try:
                 for rows in _taken(waiting):
                     batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-                    of_batch = tower.outputs(head, batch)
-                    for field in fields:
-                        results[field.name][features.places(field.axis, rows)] = of_batch[field.name]
+                    of_batch = tower.outputs(head, batch) if compute is None else compute(tower, batch, rows)
+                    for name, output in of_batch.items():
+                        results[name][features.places(fields[name].axis, rows)] = output
             finally:
                 waiting.clear()  # if one device fails, the others stop too
 
         with readable_errors("prediction"):
-            self._on_each(compute, times=1 if batch_size else self._at_a_time)
+            self._on_each(compute_batches, times=1 if batch_size else self._at_a_time)
         return results
 
     def log_graph(self, tokens: int, loaded: Collection[str]) -> None:
@@ -158,7 +164,7 @@ class Forward:
         for tower in self._towers:
             tower.session.close()
 
-    def _on_each(self, do: Callable[[_Tower], None], *, times: int = 1) -> None:
+    def _on_each(self, do: Callable[[Tower], None], *, times: int = 1) -> None:
         """Runs `do` on all devices in parallel, `times` on each; one call runs in this thread, which receives signals."""
         first, *others = self._towers * times
         with concurrent.futures.ThreadPoolExecutor(len(others) + 1) as pool:  # starts one thread per task
@@ -179,11 +185,11 @@ class _Head(NamedTuple):
     saver: tf1.train.Saver | None  # None if there are no variables
 
 
-class _Tower:
+class Tower:
     """A copy of a model: its graph on a device and its session, which must be closed."""
 
     def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
-        self._graph, self._device = tf.Graph(), device
+        self.graph, self._device = tf.Graph(), device
         self._inputs: dict[str, tf.Tensor] = {}  # placeholders of all heads
         self._encoder: Mapping[str, tf.Variable] = {}  # without initial values, if TensorFlow lets us make them
         self._taken: set[str] = set()  # variables of the encoder that a head reads
@@ -193,15 +199,15 @@ class _Tower:
                 self._encoder = variables.make(encoder_shapes(model.config))
             self._step = tf1.train.get_or_create_global_step()
         self.add(model)
-        with self._graph.as_default():
+        with self.graph.as_default():
             # File names are strings, for which GPUs have no kernels.
             self._whole_saver = tf1.train.Saver([*self.variables, self._step], sharded=True, builder=save_only())
-        self.session = tf1.Session(graph=self._graph, config=machine.session_config)
+        self.session = tf1.Session(graph=self.graph, config=machine.session_config)
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
         """A block adds to the graph, on the device, with the variables that are there."""
-        with self._graph.as_default(), tf1.device(self._device), variables.offered(self._encoder, self._taken):
+        with self.graph.as_default(), tf1.device(self._device), variables.offered(self._encoder, self._taken):
             yield
 
     def add(self, model: Model) -> None:
@@ -213,7 +219,7 @@ class _Tower:
             outputs: Mapping[str, tf.Tensor] = make_model_fn(model)(shaped, PREDICT).predictions or {}
             new = [variable for variable in tf1.trainable_variables() if variable.op.name not in known]
             sums = [tf.nn.l2_loss(variable) for variable in new]
-        with self._graph.as_default():
+        with self.graph.as_default():
             saver = tf1.train.Saver(new) if new else None
         fields = [field.sized(model.config.hidden_size) for field in head.outputs]
         self.heads[model.head] = _Head(fields, inputs, outputs, new, sums, saver)
@@ -235,7 +241,7 @@ class _Tower:
     def restore(self, head: HeadSpec, prefix: str) -> None:
         saver = self.heads[head].saver
         if saver is not None:
-            with self._graph.as_default():  # otherwise the saver would build a graph of its own
+            with self.graph.as_default():  # otherwise the saver would build a graph of its own
                 saver.restore(self.session, prefix)
 
     def assign(self, head: HeadSpec, weights: Mapping[str, Array]) -> None:
@@ -244,7 +250,7 @@ class _Tower:
         if saver is None:
             return
         restore = saver.saver_def.restore_op_name
-        read = self._graph.get_operation_by_name(f"{restore.rpartition('/')[0]}/RestoreV2")
+        read = self.graph.get_operation_by_name(f"{restore.rpartition('/')[0]}/RestoreV2")
         names = [name.decode() for name in tf.get_static_value(read.inputs[1])]
         self.session.run(restore, dict(zip(read.outputs, map(weights.__getitem__, names))))
 
@@ -252,7 +258,7 @@ class _Tower:
         self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 
     def save(self, prefix: str) -> None:
-        with self._graph.as_default():
+        with self.graph.as_default():
             self._whole_saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
 
     def not_finite(self) -> list[str]:
@@ -263,9 +269,18 @@ class _Tower:
 
     def outputs(self, head: HeadSpec, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
-        built = self.heads[head]
-        fed = {tensor: batch[name] for name, tensor in built.inputs.items()}
-        outputs: dict[str, npt.NDArray[Any]] = self.session.run(built.outputs, fed)
+        return self.run(head, self.heads[head].outputs, batch)
+
+    def run(
+        self,
+        head: HeadSpec,
+        fetched: Mapping[str, tf.Tensor],
+        batch: Mapping[str, Array],
+        stages: Mapping[tf.Tensor, Array] = _NOTHING,
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        """Returns tensors by name, of what a head reads; `stages` replaces some, so that nothing before them is computed."""
+        fed = {tensor: batch[name] for name, tensor in self.heads[head].inputs.items()}
+        outputs: dict[str, npt.NDArray[Any]] = self.session.run(dict(fetched), {**fed, **stages})
         return outputs
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
-from bert_tf.estimator.forward import Forward, _Tower
+from bert_tf.estimator.forward import Forward, Tower
 from bert_tf.estimator.model_fn import Model
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.inputs.batching import Batching
@@ -159,14 +159,14 @@ def test_several_devices_change_no_bit(forward, on_three_devices, checkpoints, b
 
 def together(monkeypatch, count, action):
     """Lets towers compute when as many are about to, and each has done something."""
-    barrier, compute = threading.Barrier(count, timeout=60), _Tower.outputs
+    barrier, compute = threading.Barrier(count, timeout=60), Tower.outputs
 
     def outputs(tower, *arguments):
         barrier.wait()
         action(tower)
         return compute(tower, *arguments)
 
-    monkeypatch.setattr(_Tower, "outputs", outputs)
+    monkeypatch.setattr(Tower, "outputs", outputs)
 
 
 def test_a_cpu_computes_two_batches_at_a_time_which_changes_no_bit(forward, checkpoints, monkeypatch):
@@ -181,7 +181,7 @@ def test_each_device_computes_with_weights_of_its_own(on_three_devices, checkpoi
     asked = []
 
     def note(tower):
-        asked.append({op.device for op in tower._graph.get_operations() if op.type in ("MatMul", "VarHandleOp")})
+        asked.append({op.device for op in tower.graph.get_operations() if op.type in ("MatMul", "VarHandleOp")})
 
     on_three_devices.load(checkpoints[0])
     together(monkeypatch, len(CPUS), note)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from bert_tf.extension import Extension
 
-EXTENSION = Extension(predicts_several=f"{__name__}.predict:predict")
+EXTENSION = Extension(predicts_several=f"{__name__}.predict:predict", computes_several=f"{__name__}.engine:Together")

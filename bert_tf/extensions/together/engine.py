@@ -1,18 +1,18 @@
-"""One engine for several models: what is computed for all of them at once is kept until each has asked for it."""
+"""Engines for several models: `SharedEngine` for models that read the same files, `Together` for rows that some are asked about."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.extensions.together.joint import JointForward
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Features, Numbers
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
@@ -24,7 +24,7 @@ class SharedEngine:
 
     def __init__(self, models: Sequence[Trained], inference: InferenceOptions) -> None:
         self._models, self._inference = models, inference
-        self.joint = JointForward(models, inference.machine or Machine(session_config()), inference.execution or Execution())
+        self.joint = _joint(models, inference)
         self._kept: list[dict[str, Outputs]] = [{} for _ in models]  # by digest of features
         self._number = 0
 
@@ -53,6 +53,55 @@ def shared(models: Sequence[Trained], inference: InferenceOptions) -> Iterator[I
     engine = SharedEngine(models, inference)
     with contextlib.closing(engine.joint):
         yield dataclasses.replace(inference, make=lambda _: engine)
+
+
+class Together:
+    """See `batch.engine.SeveralModels`; rows that are equal, whichever model they are for, are computed once."""
+
+    def __init__(self, models: Sequence[Trained], inference: InferenceOptions) -> None:
+        self._models, self._inference = models, inference
+        self._joint = _joint(models, inference)
+
+    def outputs(self, features: Mapping[int, Features]) -> dict[int, Outputs]:
+        once, places = distinct(features)
+        asked = {}
+        for number in features:
+            asked[number] = np.zeros(len(once), bool)
+            asked[number][places[number]] = True
+        model = self._models[0]
+        batching = self._inference.batching(model.config, model.max_seq_length)
+        of_all = self._joint.outputs_of(once, asked, batch_size=self._inference.batch_size, batching=batching)
+        found: dict[int, Outputs] = {}
+        for number, rows in places.items():
+            fields = self._models[number].outputs
+            found[number] = {field.name: of_all[number][field.name][once.places(field.axis, rows)] for field in fields}
+            refuse_what_is_no_number(found[number], self._models[number].prefix)
+        return found
+
+    def close(self) -> None:
+        self._joint.close()
+
+
+def _joint(models: Sequence[Trained], inference: InferenceOptions) -> JointForward:
+    return JointForward(models, inference.machine or Machine(session_config()), inference.execution or Execution())
+
+
+def distinct(features: Mapping[int, Features]) -> tuple[Features, dict[int, Numbers]]:
+    """The rows of all models, equal ones once, and where those of each model are among them."""
+    numbers: dict[tuple[bytes, int], int] = {}  # by the tokens of a row
+    places = {
+        model: np.array([numbers.setdefault(row, len(numbers)) for row in _rows(of_model)], np.int64)
+        for model, of_model in features.items()
+    }
+    rows = [np.frombuffer(tokens, np.int32) for tokens, _ in numbers]
+    columns = (np.array(column, np.int32) for column in (list(map(len, rows)), [first for _, first in numbers]))
+    return Features(np.concatenate(rows), *columns, targets={}, fields=()), places
+
+
+def _rows(features: Features) -> Iterator[tuple[bytes, int]]:
+    ends = np.cumsum(features.lengths, dtype=np.int64)
+    for end, length, first in zip(ends, features.lengths, features.first_lengths):
+        yield features.token_ids[end - length : end].astype(np.int32).tobytes(), int(first)
 
 
 def _digest(features: Features) -> str:

@@ -1,4 +1,7 @@
-"""Several models in one graph: a head that computes the other models, and their weights by name."""
+"""Several models in one graph: a head that computes the other models, and their weights by name.
+
+Shapes: B rows of a batch, T tokens of the longest, N tokens of all rows, D hidden size.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,22 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from bert_tf.batch.engine import Batch
 from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader, model_reader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.forward import Forward, Tower
 from bert_tf.estimator.model_fn import Model, compute_outputs
-from bert_tf.extensions.together.stages import OnceForAll, Shared, digests
+from bert_tf.extensions.together.stages import Branch, OnceForAll, Shared, branches, digests
 from bert_tf.features.columns import Features as Columns
 from bert_tf.fields import Field
-from bert_tf.inputs.batching import TO_LONGEST, Batching
+from bert_tf.inputs.batching import TO_LONGEST, Batching, Rows
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
@@ -28,6 +34,8 @@ from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
+
+Asked = Mapping[int, npt.NDArray[np.bool_]]  # by number of a model: whether it is asked about each row
 
 # What must be equal for texts to become the same rows.
 _OF_TEXTS = ("vocabulary_sha256", "max_seq_length", "do_lower_case", "long_text", "bert_config_sha256")
@@ -99,23 +107,24 @@ class JointForward:
     def __init__(self, models: Sequence[Trained], machine: Machine, execution: Execution) -> None:
         """Builds the graph and loads all weights; CheckpointError if the models do not read texts alike."""
         _refuse_others(models)
-        self._models = models
         readers = [model_reader(one.prefix) for one in models]
-        shared = Shared()
-        joined = [
-            Model(
-                one.config,
-                one.head,
-                execution=dataclasses.replace(execution, once=OnceForAll(shared, digests(reader, one.config), one.config)),
-            )
-            for one, reader in zip(models, readers)
+        self._shared = Shared()
+        of_models = [OnceForAll(self._shared, digests(reader, one.config), one.config) for one, reader in zip(models, readers)]
+        first, *others = [
+            Model(one.config, one.head, execution=dataclasses.replace(execution, once=once))
+            for one, once in zip(models, of_models)
         ]
-        first, *others = joined
         members = tuple(Member(number, model, heads.make_head(model.head)) for number, model in enumerate(others, 1))
         self._scopes = ["", *(member.scope for member in members)]
+        self._fields = [one.outputs for one in models]
+        self._head = models[0].head  # which computes those of all
         model = dataclasses.replace(first, around=lambda head: Joint(head, members))
         self._forward = Forward(model, machine)
         self._forward.load(models[0].prefix, JointReader(dict(zip(self._scopes, readers))))
+        for name in self._forward.not_finite():
+            number = next((number for number, scope in enumerate(self._scopes) if scope and name.startswith(scope)), 0)
+            values.refuse(values.problem_of_values(models[number].prefix, [name.removeprefix(self._scopes[number])]))
+        self._branches = branches({number: once.path for number, once in enumerate(of_models)})
         self.steps = [int(one["global_step"]) if "global_step" in one.shapes else 0 for one in readers]
 
     @property
@@ -125,14 +134,87 @@ class JointForward:
 
     def outputs(self, features: Columns, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> list[Outputs]:
         """Outputs of each model's head, in the order of the models, see `Forward.outputs`."""
-        of_all = self._forward.outputs(features, batch_size=batch_size, batching=batching)
-        fields = [heads.make_head(one.head).outputs for one in self._models]
+        return self._of_models(self._forward.outputs(features, batch_size=batch_size, batching=batching))
+
+    def outputs_of(
+        self, features: Columns, asked: Asked, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
+    ) -> list[Outputs]:
+        """As `outputs`, of the rows that are asked of each model; those of other rows are undefined."""
+
+        def compute(tower: Tower, batch: Batch, rows: Rows) -> dict[str, npt.NDArray[Any]]:
+            return self._computed(tower, self._branches, batch, {model: of_model[rows] for model, of_model in asked.items()})
+
+        return self._of_models(self._forward.outputs(features, batch_size=batch_size, batching=batching, compute=compute))
+
+    def _of_models(self, of_all: Outputs) -> list[Outputs]:
         return [
-            {field.name: of_all[f"{scope}{field.name}"] for field in of_model} for scope, of_model in zip(self._scopes, fields)
+            {field.name: of_all[f"{scope}{field.name}"] for field in fields}
+            for scope, fields in zip(self._scopes, self._fields)
         ]
+
+    def _computed(
+        self, tower: Tower, parting: Sequence[Branch], batch: Batch, asked: Asked, start: Start | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Outputs of a batch by name, each branch with the rows that are asked of its models; `start` is where they part."""
+        outputs: dict[str, npt.NDArray[Any]] = {}
+        for branch in parting:
+            of_models = {model: asked[model] for model in branch.models if model in asked}
+            wanted = np.logical_or.reduce([np.zeros(len(batch["input_mask"]), bool), *of_models.values()])  # [B]
+            if not wanted.any():
+                continue
+            own = batch if wanted.all() else {name: column[wanted] for name, column in batch.items()}
+            stages = start and {start.tensor: start.of(batch, wanted)}
+            if branch.path:
+                end = self._shared.end(tower.graph, branch.path)
+                reached = Start(end, tower.run(self._head, {"": end}, own, stages)[""])
+                below = {model: rows[wanted] for model, rows in of_models.items()}
+                found = self._computed(tower, branch.branches, own, below, reached)
+            else:
+                found = tower.run(self._head, self._heads(tower, branch.models[0]), own, stages)
+            outputs.update({name: _spread(output, batch, wanted) for name, output in found.items()})
+        return outputs
+
+    def _heads(self, tower: Tower, model: int) -> dict[str, tf.Tensor]:
+        names = [f"{self._scopes[model]}{field.name}" for field in self._fields[model]]
+        return {name: tower.heads[self._head].outputs[name] for name in names}
 
     def close(self) -> None:
         self._forward.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Where models part: the tensor, and its value for a batch."""
+
+    tensor: tf.Tensor
+    value: npt.NDArray[Any]  # [B, D] of the first tokens, else [N, D]: of real tokens, or padded
+
+    def of(self, batch: Batch, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """The value for the wanted rows [B] of the batch."""
+        if wanted.all():
+            return self.value
+        value: npt.NDArray[Any] = self.value[_places(len(self.value), batch, wanted)]
+        return value
+
+
+def _spread(output: npt.NDArray[Any], batch: Batch, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """An output of the wanted rows [B], or of their tokens, for the whole batch; zero elsewhere."""
+    if wanted.all():
+        return output
+    mask = batch["input_mask"]
+    is_of_rows = len(output) == wanted.sum()  # else it is of real tokens
+    spread = np.zeros((len(wanted) if is_of_rows else int(mask.sum()), *output.shape[1:]), output.dtype)
+    spread[_places(len(spread), batch, wanted)] = output
+    return spread
+
+
+def _places(length: int, batch: Batch, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Where the values of wanted rows [B] are in a column of a batch: of rows, real tokens, or all tokens with padding."""
+    mask = batch["input_mask"]  # [B, T]
+    if length == len(wanted):
+        return wanted
+    places = np.broadcast_to(wanted[:, None], mask.shape)
+    return places[mask.astype(bool)] if length == mask.sum() else places.ravel()
 
 
 def _refuse_others(models: Sequence[Trained]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import itertools
 import re
 import weakref
 from collections.abc import Callable, Mapping
@@ -20,6 +22,7 @@ from bert_tf.modeling.packing import Tokens
 T = TypeVar("T")
 Stage = Union[str, int]
 Digests = Mapping[Stage, str]
+Path = tuple[Any, ...]  # of a model: its stages from the first one on, each with what it reads and the digest of its weights
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 _EMBEDDINGS = re.compile(r"bert/embeddings/(?:(?:word|token_type|position)_embeddings$|LayerNorm/)")
@@ -50,13 +53,18 @@ def _stage(variable: str) -> Stage | None:
 
 
 class Shared:
-    """What is built in each graph, by the digests of the stages up to it."""
+    """What is built in each graph, by the path of stages to it."""
 
     def __init__(self) -> None:
-        self._built: weakref.WeakKeyDictionary[tf.Graph, dict[Any, Any]] = weakref.WeakKeyDictionary()
+        self._built: weakref.WeakKeyDictionary[tf.Graph, dict[Path, Any]] = weakref.WeakKeyDictionary()
 
-    def of_graph(self) -> dict[Any, Any]:
-        return self._built.setdefault(tf.compat.v1.get_default_graph(), {})
+    def of_graph(self, graph: tf.Graph | None = None) -> dict[Path, Any]:
+        return self._built.setdefault(graph or tf.compat.v1.get_default_graph(), {})
+
+    def end(self, graph: tf.Graph, path: Path) -> tf.Tensor:
+        """The tensor at the end of a path to a layer, whose value may be fed."""
+        fed: tf.Tensor = self.of_graph(graph)[path].op.inputs[0]
+        return fed
 
 
 class OnceForAll(Once):
@@ -64,16 +72,49 @@ class OnceForAll(Once):
 
     def __init__(self, shared: Shared, of_stages: Digests, config: BertConfig) -> None:
         self._shared, self._digests, self._config = shared, of_stages, config
-        self._before: tuple[Any, ...] = ()
+        self.path: Path = ()  # of what is built
 
     def __call__(self, stage: Stage, reads: Any, make: Callable[[], T]) -> T:
         if stage == "embeddings":
-            self._before = ()
+            self.path = ()
         weights = self._config.weights_of_layer(stage) if isinstance(stage, int) else stage
         tokens = reads if reads is None or isinstance(reads, Tokens) else id(reads)  # places are of one head
-        self._before = (*self._before, (stage, tokens, self._digests.get(weights, "")))
+        self.path = (*self.path, (stage, tokens, self._digests.get(weights, "")))
         built = self._shared.of_graph()
-        if self._before not in built:
-            built[self._before] = make()
-        result: T = built[self._before]
+        if self.path not in built:
+            made = make()
+            built[self.path] = _feedable(made) if isinstance(stage, int) else made
+        result: T = built[self.path]
         return result
+
+
+def _feedable(rows: Any) -> tf.Tensor:
+    """The same tensor; the shape of one that is fed would be lost."""
+    return tf.ensure_shape(tf.identity(rows), rows.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """What some models have in common, up to where they part; the rest of a single model."""
+
+    models: tuple[int, ...]
+    path: Path = ()  # to its last layer; empty for a single model
+    branches: tuple[Branch, ...] = ()
+
+
+def branches(paths: Mapping[int, Path], start: int = 0) -> tuple[Branch, ...]:
+    """The tree of models by their paths, which are equal before `start`."""
+    groups: dict[Any, dict[int, Path]] = {}
+    for model, path in paths.items():
+        groups.setdefault(path[start : start + 1] or model, {})[model] = path
+    found: list[Branch] = []
+    for group in groups.values():
+        if len(group) == 1:
+            found.append(Branch(tuple(group)))
+            continue
+        equal = itertools.takewhile(lambda stages: len(set(stages)) == 1, zip(*group.values()))
+        path = tuple(stages[0] for stages in equal)
+        below = branches(group, len(path))
+        is_layer = isinstance(path[-1][0], int)  # embeddings alone are not worth a stop
+        found += [Branch(tuple(group), path, below)] if is_layer else below
+    return tuple(found)

@@ -11,10 +11,10 @@ from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import model_reader
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.forward import Forward, Tower
 from bert_tf.estimator.model_fn import Model
 from bert_tf.extensions.together.joint import JointForward
-from bert_tf.extensions.together.stages import digests
+from bert_tf.extensions.together.stages import Branch, branches, digests
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
@@ -50,11 +50,11 @@ def columns(own, runs):
     return model.task.family.features(model.task.examples(own.data_dir, DEV), model.tokenizer, model.limits)
 
 
-def alone(model, columns, execution):
+def alone(model, columns, execution, batch_size=4):
     machine = Machine(session_config())
     with contextlib.closing(Forward(Model(model.config, model.head, execution=execution), machine)) as forward:
         forward.load(model.prefix)
-        return forward.outputs(columns, batch_size=4)
+        return forward.outputs(columns, batch_size=batch_size)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -70,6 +70,44 @@ def test_each_has_the_bits_of_its_own_model(runs, columns, native, kernels):
         for name, value in expected.items():
             np.testing.assert_array_equal(outputs[name], value)
     assert not np.array_equal(found[0]["logits"], found[1]["logits"])
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("pack_tokens", [False, True])
+def test_rows_that_some_models_are_asked_about_have_the_bits_of_these_alone(runs, columns, native, pack_tokens, kernels):
+    assert kernels
+    execution = Execution(native=native, pack_tokens=pack_tokens)
+    models = list(runs.values())
+    some = np.arange(len(columns)) % 2 == 0
+    with contextlib.closing(JointForward(models, Machine(session_config()), execution)) as joint:
+        found = joint.outputs_of(columns, {0: np.ones(len(columns), bool), 2: some, 3: ~some})
+        (_, _, lora, _) = joint.outputs_of(columns, {2: np.ones(len(columns), bool)})
+    alone_lora = alone(models[2], columns, execution, None)["logits"]
+    np.testing.assert_array_equal(found[0]["logits"], alone(models[0], columns, execution, None)["logits"])
+    np.testing.assert_array_equal(lora["logits"], alone_lora)
+    np.testing.assert_allclose(found[2]["logits"][some], alone_lora[some], atol=1e-6)  # in smaller batches
+    np.testing.assert_allclose(found[3]["logits"][~some], alone(models[3], columns, execution)["logits"][~some], atol=1e-6)
+
+
+def test_the_rest_of_a_model_is_computed_only_for_its_rows(runs, columns, monkeypatch):
+    computed, run = [], Tower.run
+
+    def counted(tower, head, fetched, batch, *stages):
+        computed.append((sorted(fetched), len(batch["input_ids"]), bool(stages and stages[0])))
+        return run(tower, head, fetched, batch, *stages)
+
+    monkeypatch.setattr(Tower, "run", counted)
+    every, one = np.ones(len(columns), bool), np.arange(len(columns)) == 1
+    with contextlib.closing(JointForward(list(runs.values()), Machine(session_config()), Execution())) as joint:
+        joint.outputs_of(columns, {0: every, 2: one}, batch_size=len(columns))
+    assert computed == [([""], len(columns), False), (["logits"], len(columns), True), (["model_2/logits"], 1, True)]
+
+
+def test_models_part_where_their_paths_do():
+    below, parted = (("embeddings", None, "e"), (0, None, "0")), (("embeddings", None, "e"), (0, None, "other"))
+    paths = {0: (*below, (1, None, "a")), 1: (*below, (1, None, "a")), 2: (*below, (1, None, "b")), 3: (*parted, (1, None, "a"))}
+    ends = Branch((0, 1), paths[0], (Branch((0,)), Branch((1,))))
+    assert branches(paths) == (Branch((0, 1, 2), below, (ends, Branch((2,)))), Branch((3,)))
 
 
 def test_layers_with_equal_weights_are_there_once(runs):
