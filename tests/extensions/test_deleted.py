@@ -71,12 +71,15 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
         ("checkpoint", "vocabulary extend --output=x --from=x"),
         ("evaluate", "calibrate tests"),
         ("engines", "export tests --format=onnx --output=x"),
+        ("together", "serve tests bert_tf"),
     ],
 )
 def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    said = {"checkpoint": command, "engines": "--format=onnx"}.get(name, command.split()[0])
+    said = {"checkpoint": command, "engines": "--format=onnx", "together": "serve of several models"}.get(
+        name, command.split()[0]
+    )
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
 
 

@@ -41,6 +41,8 @@ from bert_tf.io import documents
 from bert_tf.io.log_form import log
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
+Handler = Callable[[Request], Awaitable[Response]]
+
 # The pages may load only their own files and call only this service.
 _OF_PAGES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
@@ -56,12 +58,15 @@ def make(service: Service, address: Address) -> ASGIApp:
         *(Route(path, get, methods=["GET"]) for path, get in paths.gets.items()),
         *(Route(path, post, methods=["POST"]) for path, post in paths.posts.items()),
     ]
+    if service.names:
+        routes += [Route(f"/{call}/{{name}}", paths.of_model(call), methods=["POST"]) for call in calls.every()]
     app = Starlette(
         routes=routes,
         exception_handlers={Refusal: _refused, HTTPException: _unknown, ClientDisconnect: _gone, Exception: _internal},
     )
     app.router.redirect_slashes = False
-    return _Observed(app, service, Guard(address), frozenset((*paths.gets, *paths.posts)), logs=address.access_log)
+    known = frozenset((*paths.gets, *paths.posts, *(f"/{call}/{name}" for call in calls.every() for name in service.names)))
+    return _Observed(app, service, Guard(address), known, logs=address.access_log)
 
 
 class _Paths:
@@ -79,20 +84,49 @@ class _Paths:
             "/metrics": self._metrics,
             **{f"/{name}": _static(name) for name in openapi.STATIC},
         }
-        self.posts = {f"/{call}": self._computes(call) for call in calls.every()}
+        self.posts = {f"/{call}": self._of_several(call) if service.names else self._of_one(call) for call in calls.every()}
         if address.admin:
             self.posts["/reload"] = self._reload
 
-    def _computes(self, call: str) -> Callable[[Request], Awaitable[Response]]:
+    def _of_one(self, call: str) -> Handler:
         async def compute(request: Request) -> Response:
-            with self._service.place():
-                body = await _body(request, self._service)
-                _refuse_encoded(request)
-                answered = await _unless_gone(request, self._service.answer(call, body))
-            request.scope["state"].update(rows=len(answered.values), tokens=answered.tokens)
-            return Response(_answer(call, answered), media_type=_JSON)
+            (answered,) = await self._answered(request, call, 0)
+            return Response(b"%b\n" % _answer(call, answered), media_type=_JSON)
 
         return compute
+
+    def of_model(self, call: str) -> Handler:
+        """Handles a path that names one of several models."""
+        names = self._service.names
+
+        async def compute(request: Request) -> Response:
+            name = request.path_params["name"]
+            if name not in names:
+                raise Refusal(NOT_FOUND, f"there is no model {name!r:.80}; there are {', '.join(names)}")
+            (answered,) = await self._answered(request, call, names.index(name))
+            return Response(b"%b\n" % _answer(call, answered), media_type=_JSON)
+
+        return compute
+
+    def _of_several(self, call: str) -> Handler:
+        names = self._service.names
+
+        async def compute(request: Request) -> Response:
+            if call != calls.PREDICT:
+                raise Refusal(NOT_FOUND, f"{call} takes one model: POST /{call}/NAME, with one of {', '.join(names)}")
+            answers = await self._answered(request, call, None)
+            of_models = (b"%b: %b" % (_text(one.model.name), _answer(call, one)) for one in answers)
+            return Response(b'{"answers": {%b}}\n' % b", ".join(of_models), media_type=_JSON)
+
+        return compute
+
+    async def _answered(self, request: Request, call: str, model: int | None) -> list[Answered]:
+        with self._service.place():
+            body = await _body(request, self._service)
+            _refuse_encoded(request)
+            answers = await _unless_gone(request, self._service.answer(call, body, model))
+        request.scope["state"].update(rows=sum(len(one.values) for one in answers), tokens=answers[0].tokens)
+        return answers
 
     async def _reload(self, request: Request) -> Response:
         if "origin" in request.headers:
@@ -100,17 +134,21 @@ class _Paths:
         if self._service.is_reloading:
             raise Refusal(CONFLICT, "a reload is in progress; GET /health names the current checkpoint")
         try:
-            model = await self._service.reload()
+            await self._service.reload()
         except BertError as error:
             raise Refusal(UNAVAILABLE, f"cannot reload: {error}") from error
-        return _json({"model": _model(model)})
+        return _json(self._models())
+
+    def _models(self) -> dict[str, Any]:
+        models = [_model(one) for one in self._service.models]
+        return {"models": models} if self._service.names else {"model": models[0] if models else None}
 
     async def _ready(self, _: Request) -> Response:
-        model, workers = self._service.model, self._service.workers
-        stopped = "stopping" if self._service.is_stopping else "loading" if model is None else "no worker computes"
+        workers = self._service.workers
+        stopped = "stopping" if self._service.is_stopping else "no worker computes" if self._service.models else "loading"
         state = "ready" if self._service.is_ready else stopped
         computing = workers.computing if workers else 0
-        said = {"status": state, "workers": computing, "model": model and _model(model)}
+        said = {"status": state, "workers": computing, **self._models()}
         return _json(said, 200 if self._service.is_ready else UNAVAILABLE)
 
     async def _live(self, _: Request) -> Response:
@@ -126,10 +164,12 @@ class _Paths:
         return Response(openapi.docs_page(self._document()), headers=_OF_PAGES, media_type=_HTML)
 
     def _document(self) -> dict[str, Any]:
-        return openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
+        return openapi.document(self._service.models, self._service.limits, paths=[*self.gets, *self.posts])
 
-    async def _page(self, _: Request) -> Response:
-        return Response(openapi.page(self._service.model), headers=_OF_PAGES, media_type=_HTML)
+    async def _page(self, request: Request) -> Response:
+        models, name = self._service.models, request.query_params.get("model")
+        model = next((one for one in models if one.name == name), models[0] if models else None)
+        return Response(openapi.page(model, self._service.names), headers=_OF_PAGES, media_type=_HTML)
 
 
 def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
@@ -172,7 +212,7 @@ def _refuse_encoded(request: Request) -> None:
         raise encoded(how)
 
 
-async def _unless_gone(request: Request, answer: Awaitable[Answered]) -> Answered:
+async def _unless_gone(request: Request, answer: Awaitable[list[Answered]]) -> list[Answered]:
     """Waits for an answer; cancels the rest of the computation if the client disconnects."""
     answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
     try:
@@ -193,9 +233,12 @@ async def _left(request: Request) -> None:
 def _answer(call: str, answered: Answered) -> bytes:
     key = calls.every()[call].key
     if not key:
-        return b"%b\n" % answered.values[0]
-    model = documents.to_json(_model(answered.model)).encode()
-    return b'{"model": %b, "%b": [%b]}\n' % (model, key.encode(), b", ".join(answered.values))
+        return answered.values[0]
+    return b'{"model": %b, "%b": [%b]}' % (_text(_model(answered.model)), key.encode(), b", ".join(answered.values))
+
+
+def _text(value: Any) -> bytes:
+    return documents.to_json(value).encode()
 
 
 def _model(model: Description) -> dict[str, str]:

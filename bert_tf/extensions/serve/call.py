@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from bert_tf import extension
 from bert_tf.errors import BertError
@@ -16,6 +16,8 @@ from bert_tf.library.reading import Reader
 if TYPE_CHECKING:
     from bert_tf.extensions.serve.forms import Form, Schema
     from bert_tf.library.model import Model
+
+T = TypeVar("T")
 
 PREDICT = "predict"
 ROWS = "rows"  # key of bodies
@@ -29,6 +31,12 @@ class Part:
     examples: Sequence[Any]
     tokens: int  # total of all examples
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    models: tuple[int, ...] = (0,)  # by number; `examples` has the rows of one after those of the other
+
+    def of_models(self, of_examples: Sequence[T]) -> Iterator[tuple[int, Sequence[T]]]:
+        """Each model with its share of what there is for each example."""
+        rows = len(of_examples) // len(self.models)
+        return ((model, of_examples[place * rows : (place + 1) * rows]) for place, model in enumerate(self.models))
 
 
 class Failed(NamedTuple):

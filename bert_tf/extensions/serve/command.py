@@ -13,13 +13,14 @@ _WARNINGS = -1  # verbosity in a program, which may set up its own log
 
 
 @takes(ServeConfig)
-def serve(run: str | os.PathLike[str], **settings: Any) -> None:
-    """Serves a trained model over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
+def serve(run: str | os.PathLike[str], *others: str | os.PathLike[str], **settings: Any) -> None:
+    """Serves a trained model, or several, over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
 
     It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
 
     Args:
       run: folder of a run, or a checkpoint.
+      *others: further models, see docs/serving.md.
       **settings: settings of the command, by flag name.
 
     Raises:
@@ -28,7 +29,7 @@ def serve(run: str | os.PathLike[str], **settings: Any) -> None:
     """
     from bert_tf.extensions.serve.running import run_service
 
-    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
+    run_service(configured(*(os.fspath(name) for name in (run, *others)), **settings), verbosity=_WARNINGS)
 
 
 def _run(call: Call) -> None:
@@ -38,7 +39,7 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Serves a trained model over HTTP, with a page to try it (docs/serving.md).",
+    "Serves a trained model over HTTP, or several at once, with a page to try it (docs/serving.md).",
     ServeConfig,
     _run,
     example="python -m bert_tf serve out/mrpc --port=8500",

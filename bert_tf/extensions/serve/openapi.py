@@ -1,17 +1,19 @@
-"""OpenAPI document of the loaded model, and pages to read it and to try the model; they load nothing from other hosts."""
+"""OpenAPI document of the loaded models, and pages to read it and to try them; they load nothing from other hosts."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 
 from bert_tf import versions
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import PREDICT, ROWS, Call, every
+from bert_tf.extensions.serve.question import MODELS
 from bert_tf.extensions.serve.settings import Limits
 from bert_tf.extensions.serve.worker import Description
 from bert_tf.io import documents
@@ -55,64 +57,96 @@ _GETS = {
 }
 
 
-def document(model: Description | None, limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
-    form = (model and model.form) or _UNKNOWN
+def document(models: Sequence[Description], limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
+    """`models` are those of the service, none while they are loading."""
     described: dict[str, Any] = {
         path: {"get": {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}}
         for path, (says, kind) in _GETS.items()
         if path in paths
     }
-    described.update(
-        (f"/{name}", {"post": _call(call, form, limits)})
-        for name, call in every().items()
-        if name == PREDICT or (model and name in model.calls)
-    )
+    schemas: dict[str, Any] = {"Error": _ERROR, "Model": _MODEL}
+    if len(models) > 1:
+        described[f"/{PREDICT}"] = {"post": _of_several(models, limits)}
+        for number, model in enumerate(models, 1):
+            _add(described, schemas, model, limits, path=f"/{quote(model.name)}", suffix=str(number))
+    else:
+        _add(described, schemas, models[0] if models else None, limits)
     if "/reload" in paths:
-        described["/reload"] = {
-            "post": _answered(
-                "Loads the current checkpoint of the run.", object_schema({"model": _reference("Model")}), _RELOAD
-            )
-        }
+        one, many = {"model": _reference("Model")}, {"models": {"type": "array", "items": _reference("Model")}}
+        reloaded: dict[str, Any] = many if len(models) > 1 else one
+        described["/reload"] = {"post": _answered("Loads the current checkpoint of the run.", object_schema(reloaded), _RELOAD)}
+    title = ", ".join(model.name for model in models) or "loading"
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": f"bert_tf: {model.name if model else 'loading'}",
+            "title": f"bert_tf: {title}",
             "version": versions.__version__,
-            "description": _described(model, form, limits),
+            "description": _described(models, limits),
         },
         "paths": described,
-        "components": {
-            "schemas": {
-                "Error": _ERROR,
-                "Model": _MODEL,
-                "Row": form.row,
-                **{call.answer: call.schema(form) for call in every().values()},
-            }
-        },
+        "components": {"schemas": schemas},
     }
 
 
-def _described(model: Description | None, form: forms.Form, limits: Limits) -> str:
-    labels = f" Labels: {', '.join(model.labels)}." if model and model.labels else ""
+def _add(
+    paths: dict[str, Any],
+    schemas: dict[str, Any],
+    model: Description | None,
+    limits: Limits,
+    *,
+    path: str = "",
+    suffix: str = "",
+) -> None:
+    """Adds the calls of a model; `path` and `suffix`, of schemas, tell several apart."""
+    form = (model and model.form) or _UNKNOWN
+    for name, call in every().items():
+        if name == PREDICT or (model and name in model.calls):
+            paths[f"/{name}{path}"] = {"post": _call(call, form, limits, suffix)}
+    schemas[f"Row{suffix}"] = form.row
+    schemas.update((f"{call.answer}{suffix}", call.schema(form)) for call in every().values())
+
+
+def _of_several(models: Sequence[Description], limits: Limits) -> dict[str, Any]:
+    names = [model.name for model in models]
+    rows = {"type": "array", "items": {}, "maxItems": limits.max_rows, "description": "rows that each of the models takes"}
+    asked = {"type": "array", "items": {"enum": names}, "minItems": 1, "uniqueItems": True, "description": "default: all"}
+    body = object_schema({ROWS: rows}, {MODELS: asked})
+    call = every()[PREDICT]
+    of_models = {model.name: _listed(call, _reference(f"{call.answer}{number}")) for number, model in enumerate(models, 1)}
+    answers = {"type": "object", "properties": of_models, "additionalProperties": False}
+    example = {MODELS: names, ROWS: [(models[0].form or _UNKNOWN).example]}
+    return _post("Predicts with several models.", body, example, object_schema({"answers": answers}))
+
+
+def _described(models: Sequence[Description], limits: Limits) -> str:
+    of_models = [f"{model.name}: {_says(model)}" for model in models] if len(models) > 1 else list(map(_says, models))
     return (
-        f"{form.says}{labels} A request has at most {limits.max_rows} rows, {limits.body_bytes} bytes, and"
+        f"{' '.join(of_models) or _UNKNOWN.says} A request has at most {limits.max_rows} rows, {limits.body_bytes} bytes, and"
         f" {limits.max_text_length} characters in a text."
     )
+
+
+def _says(model: Description) -> str:
+    labels = f" Labels: {', '.join(model.labels)}." if model.labels else ""
+    return f"{(model.form or _UNKNOWN).says}{labels}"
 
 
 def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _call(call: Call, form: forms.Form, limits: Limits) -> dict[str, Any]:
+def _call(call: Call, form: forms.Form, limits: Limits, suffix: str) -> dict[str, Any]:
     """A body is an object with rows, or a single row object."""
-    row, of_row = call.row(form), _reference(call.answer)
+    row, of_row = call.row(form), _reference(f"{call.answer}{suffix}")
     rows = {"type": "array", "items": row, "maxItems": limits.max_rows if call.key else 1}
     options = {name: option.schema for name, option in call.options.items()}
     body = {"anyOf": [object_schema({ROWS: rows}, options), {"type": "object", "description": "one row", **row}]}
-    listed = {"model": _reference("Model"), call.key: {"type": "array", "items": of_row}}
-    answer = object_schema(listed) if call.key else of_row
+    answer = _listed(call, of_row) if call.key else of_row
     return _post(call.says or form.says, body, call.example(form), answer)
+
+
+def _listed(call: Call, of_row: Mapping[str, Any]) -> dict[str, Any]:
+    return object_schema({"model": _reference("Model"), call.key: {"type": "array", "items": of_row}})
 
 
 def _post(says: str, body: Mapping[str, Any], example: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,14 +166,15 @@ def _response(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": says, "content": {"application/json": {"schema": schema}}}
 
 
-def page(model: Description | None) -> str:
+def page(model: Description | None, names: Sequence[str] = ()) -> str:
+    """A page to try a model; `names` are those of several models, to which it links."""
     form = model.form if model else None
     example = dict(form.example) if form else {}
     shown = {name: "\n".join(value) if isinstance(value, list) else value for name, value in example.items()}
     if "text" in example:  # a form for one text or two calls it the first
         shown.setdefault("text_a", example["text"])
     as_json = documents.to_json({"rows": [example]} if form else {"rows": []}, ensure_ascii=False)
-    return _template("page.html.j2").render(model=model, form=form, example=shown, example_json=as_json)
+    return _template("page.html.j2").render(model=model, names=names, form=form, example=shown, example_json=as_json)
 
 
 def docs_page(document: dict[str, Any]) -> str:

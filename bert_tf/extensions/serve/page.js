@@ -138,7 +138,7 @@ function complain(message) {
 }
 
 async function post(call, row) {
-  const response = await fetch(call, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
+  const response = await fetch(call + (form.dataset.model || ""), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
   const said = await response.json();
   if (!response.ok) throw new Refused(said.error.message);
   return said;

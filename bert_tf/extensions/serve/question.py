@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.serve.call import ROWS, Call, Part, every
+from bert_tf.extensions.serve.call import PREDICT, ROWS, Call, Part, every
 from bert_tf.extensions.serve.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.extensions.serve.settings import Limits
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
 from bert_tf.library.reading import Reader
+
+MODELS = "models"  # key of bodies, of a service of several
 
 _TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 
@@ -24,20 +26,54 @@ _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each
 def read(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
     """Parses a JSON body into parts of at most `batch_tokens` (unless one example exceeds it); raises Refusal."""
     call = every()[name]
-    rows, options = _rows(call, _value(body))
-    if len(rows) > limits.max_rows:
-        raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
+    rows, options = _rows(call, _value(body), limits)
     if not call.key and len(rows) != 1:
         raise Refusal(UNUSABLE, f"{len(rows)} rows; {name} takes one at a time")
     reader = call.reader(reader)
-    examples = _examples(rows, reader)
-    _check_texts([text for example in examples for text in example.texts], limits)
-    of_texts = reader.tokens(examples)
+    examples, of_texts = _examples(rows, reader, limits)
     tokens = [call.computed(count, options) for count in of_texts]
-    times = "" if tokens == of_texts else ", counted each time that one is computed"
+    _refuse_many(tokens, limits, "" if tokens == of_texts else ", counted each time that one is computed")
+    return [Part(name, examples[part], sum(tokens[part]), options) for part in _slices(tokens, batch_tokens)]
+
+
+def read_several(
+    body: bytes, readers: Mapping[str, Reader], limits: Limits, *, batch_tokens: int
+) -> tuple[tuple[int, ...], list[Part]]:
+    """As `read`, for predictions of some models, which are returned by number: those that the body names, else all."""
+    value = _value(body)
+    names = _asked(value.pop(MODELS, list(readers)), list(readers))
+    rows, options = _rows(every()[PREDICT], value, limits)
+    examples, counts = [], []
+    for name in names:
+        try:
+            of_model, of_texts = _examples(rows, readers[name], limits)
+        except Refusal as error:
+            raise Refusal(error.status, f"model {name}: {error.message}", error.headers) from error
+        examples.append(of_model)
+        counts.append(of_texts)
+    tokens = [max(of_row) for of_row in zip(*counts)]  # what models have in common is computed once
+    _refuse_many(tokens, limits)
+    models = tuple(list(readers).index(name) for name in names)
+    return models, [
+        Part(PREDICT, [example for of_model in examples for example in of_model[part]], sum(tokens[part]), options, models)
+        for part in _slices(tokens, batch_tokens)
+    ]
+
+
+def _refuse_many(tokens: Sequence[int], limits: Limits, counted: str = "") -> None:
     if sum(tokens) > limits.max_request_tokens:
-        raise _too_large(f"{sum(tokens)} tokens{times}", limits.max_request_tokens, "max_request_tokens")
-    return _parts(name, examples, tokens, options, batch_tokens)
+        raise _too_large(f"{sum(tokens)} tokens{counted}", limits.max_request_tokens, "max_request_tokens")
+
+
+def _asked(names: Any, known: Sequence[str]) -> list[str]:
+    if not isinstance(names, list) or not names:
+        raise Refusal(UNUSABLE, f"{MODELS} is {'empty' if names == [] else _named(names)}; list some of {', '.join(known)}")
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        raise Refusal(UNUSABLE, f"{MODELS}: there is no model {unknown!r:.80}; there are {', '.join(known)}")
+    if len(set(names)) < len(names):
+        raise Refusal(UNUSABLE, f"{MODELS}: name each model once")
+    return names
 
 
 def _value(body: bytes) -> Any:
@@ -65,7 +101,7 @@ def _named(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _rows(call: Call, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _rows(call: Call, value: dict[str, Any], limits: Limits) -> tuple[list[Any], dict[str, Any]]:
     """The rows of a body and its options."""
     options = {name: value.pop(name) for name in call.options if name in value}
     for name, option in options.items():
@@ -80,14 +116,19 @@ def _rows(call: Call, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]
     rows = value[ROWS]
     if not isinstance(rows, list):
         raise Refusal(UNUSABLE, f"{ROWS} is {_named(rows)}; give a list")
+    if len(rows) > limits.max_rows:
+        raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
     return rows, options
 
 
-def _examples(rows: list[Any], reader: Reader) -> Sequence[Any]:
+def _examples(rows: list[Any], reader: Reader, limits: Limits) -> tuple[Sequence[Any], list[int]]:
+    """The rows as examples, and the tokens of each."""
     try:
-        return reader.examples(rows)
+        examples = reader.examples(rows)
     except DataError as error:
         raise Refusal(UNUSABLE, str(error).removeprefix(f"{reading.ROWS}: ")) from error
+    _check_texts([text for example in examples for text in example.texts], limits)
+    return examples, reader.tokens(examples)
 
 
 def _check_texts(texts: Sequence[str], limits: Limits) -> None:
@@ -109,15 +150,13 @@ def _too_large(sent: str, most: int, setting: str) -> Refusal:
     return Refusal(TOO_LARGE, f"{sent}, at most {most}; send less at a time, or start the service with --{setting}")
 
 
-def _parts(
-    call: str, examples: Sequence[Any], tokens: Sequence[int], options: Mapping[str, Any], batch_tokens: int
-) -> list[Part]:
-    parts, first, held = [], 0, 0
+def _slices(tokens: Sequence[int], batch_tokens: int) -> Iterator[slice]:
+    """Consecutive examples that fit a batch."""
+    first, held = 0, 0
     for number, size in enumerate(tokens):
         if number > first and held + size > batch_tokens:
-            parts.append(Part(call, examples[first:number], held, options))
+            yield slice(first, number)
             first, held = number, 0
         held += size
-    if first < len(examples):
-        parts.append(Part(call, examples[first:], held, options))
-    return parts
+    if first < len(tokens):
+        yield slice(first, len(tokens))

@@ -79,7 +79,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).setLevel(logging.ERROR)  # clients receive their own errors
     _on_hangup(served.request_reload)
-    log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", *_place(listener), config.run)
+    log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", *_place(listener), ", ".join(config.runs))
     await until_signal(served, server, listener)
 
 

@@ -1,4 +1,4 @@
-"""A model that answers requests and can be replaced while it does."""
+"""Models that answer requests and can be replaced while they do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from bert_tf.extensions.serve.call import Part
 from bert_tf.extensions.serve.metrics import Metrics
 from bert_tf.extensions.serve.queue import GoneError
 from bert_tf.extensions.serve.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
-from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.extensions.serve.settings import ServeConfig, names_of
 from bert_tf.extensions.serve.worker import Description
 from bert_tf.extensions.serve.workers import Launch, Workers
 from bert_tf.io.log_form import log
@@ -35,7 +35,7 @@ _LOOK_S = 2.0  # between checks of the run's files
 
 
 class Answered(NamedTuple):
-    """The result of a request."""
+    """The answer of a model to a request."""
 
     model: Description  # the model that answered
     values: list[bytes]  # JSON of each row
@@ -43,7 +43,7 @@ class Answered(NamedTuple):
 
 
 class Service:
-    """Reads requests, dispatches them to workers, and keeps the model current; bound to one event loop."""
+    """Reads requests, dispatches them to workers, and keeps the models current; bound to one event loop."""
 
     def __init__(self, config: ServeConfig, *, launch: Launch | None = None) -> None:
         """Loads nothing yet. `launch` starts a worker process; None uses `workers.launched`."""
@@ -51,7 +51,8 @@ class Service:
         self.limits, self.patience, self.computing = config.limits, config.patience, config.computing
         self.metrics = Metrics()
         self.workers: Workers | None = None  # in use
-        self.model: Description | None = None  # in use
+        self.names: tuple[str, ...] = names_of(config.runs) if len(config.runs) > 1 else ()  # of several models
+        self.models: tuple[Description, ...] = ()  # in use; none while the first is loaded
         self._retired: list[Workers] = []
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
@@ -76,8 +77,7 @@ class Service:
         workers = self._made()
         workers.start()
         self._retired.append(workers)  # so that a shutdown during loading ends it
-        model = await asyncio.wrap_future(workers.first)
-        self._exchange(workers, model)
+        self._exchange(workers, await asyncio.wrap_future(workers.first))
         if self.computing.watch:
             self._spawn(self._watch())
 
@@ -94,32 +94,50 @@ class Service:
             self._inside -= 1
             self.metrics.inside.set(self._inside)
 
-    async def answer(self, call: str, body: bytes) -> Answered:
-        """Answers a JSON body, even if the model is replaced meanwhile; raises Refusal."""
+    async def answer(self, call: str, body: bytes, model: int | None = 0) -> list[Answered]:
+        """Answers a JSON body, even if the models are replaced meanwhile; raises Refusal.
+
+        `model` is a number, None for those that the body names.
+        """
         try:
-            return await asyncio.wait_for(self._answer(call, body), self.patience.answer_timeout_s)
+            return await asyncio.wait_for(self._answer(call, body, model), self.patience.answer_timeout_s)
         except asyncio.TimeoutError as error:
             raise self._later(UNAVAILABLE, f"no answer within {self.patience.answer_timeout_s:g} s; try again later") from error
 
-    async def _answer(self, call: str, body: bytes) -> Answered:
+    async def _answer(self, call: str, body: bytes, model: int | None) -> list[Answered]:
         while True:
-            workers, model = self.workers, self.model
-            if workers is None or model is None:
+            workers, models = self.workers, self.models
+            if workers is None or not models:
                 raise refusal.later(UNAVAILABLE, "the model is not yet loaded; try again later", 2)
-            parts = await self._read(call, body, model)
+            asked, parts = await self._read(call, body, models, model)
             try:
                 answers = await self._computed(workers, parts)
             except GoneError as error:
                 if workers is self.workers:
                     raise refusal.later(UNAVAILABLE, "the service is stopping", 5) from error
                 continue
-            return Answered(model, [value for answer in answers for value in answer], sum(part.tokens for part in parts))
+            values: dict[int, list[bytes]] = {number: [] for number in asked}
+            for part, answer in zip(parts, answers):
+                for number, of_model in part.of_models(answer):
+                    values[number] += of_model
+            tokens = sum(part.tokens for part in parts)
+            return [Answered(models[number], of_model, tokens) for number, of_model in values.items()]
 
-    async def _read(self, call: str, body: bytes, model: Description) -> list[Part]:
+    async def _read(
+        self, call: str, body: bytes, models: Sequence[Description], number: int | None
+    ) -> tuple[Sequence[int], list[Part]]:
+        """The numbers of the models that are asked, and the parts of the request."""
+        in_thread = functools.partial(asyncio.get_running_loop().run_in_executor, self._readers)
+        if number is None:
+            readers = {one.name: one.reader for one in models}
+            read = functools.partial(question.read_several, batch_tokens=self.computing.batch_tokens)
+            return await in_thread(read, body, readers, self.limits)
+        model = models[number]
         if call not in model.calls:
             raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{calls.every()[call].remedy}")
-        read = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, read, call, body, model.reader, self.limits)
+        read_one = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
+        parts = await in_thread(read_one, call, body, model.reader, self.limits)
+        return (number,), [dataclasses.replace(part, models=(number,)) for part in parts]
 
     async def _computed(self, workers: Workers, parts: list[Part]) -> list[list[bytes]]:
         queued = workers.queue.tokens
@@ -136,24 +154,26 @@ class Service:
     def _later(self, status: int, message: str) -> Refusal:
         return refusal.later(status, message, min(60.0, self.workers.wait_s() if self.workers else 2.0))
 
-    async def reload(self) -> Description:
-        """Loads the current checkpoint of the run without interrupting requests; on a BertError the old model stays."""
+    async def reload(self) -> tuple[Description, ...]:
+        """Loads the current checkpoint of each run without interrupting requests; on a BertError the old models stay."""
         async with self._reloading:
             workers = self._made()
             self._retired.append(workers)
             workers.start()
             try:
-                model = await asyncio.wrap_future(workers.first)
+                models = await asyncio.wrap_future(workers.first)
                 await asyncio.wrap_future(workers.all)
             except BertError as error:
                 workers.kill()
                 self._retired.remove(workers)
                 self.metrics.reloads.labels("failed").inc()
-                log.error("cannot reload: %s; %s keeps answering", error, self.model.step if self.model else "nothing")
+                log.error(
+                    "cannot reload: %s; %s keeps answering", error, ", ".join(one.step for one in self.models) or "nothing"
+                )
                 raise
-            self._exchange(workers, model)
+            self._exchange(workers, models)
             self.metrics.reloads.labels("done").inc()
-            return model
+            return self.models
 
     def request_reload(self) -> None:
         """Starts a reload in the background and logs its result; does nothing if one is in progress."""
@@ -172,25 +192,30 @@ class Service:
 
         return Workers(self._config, self.metrics, changed=changed, launch=self._launch)
 
-    def _exchange(self, workers: Workers, model: Description) -> None:
+    def _exchange(self, workers: Workers, models: tuple[Description, ...]) -> None:
         """Routes further requests to the new workers; the old ones finish what they accepted and exit."""
-        earlier, self.workers, self.model = self.workers, workers, model
+        named = tuple(dataclasses.replace(model, name=name) for model, name in zip(models, self.names))
+        earlier, self.workers, self.models = self.workers, workers, named or models
         self._retired.remove(workers)
         if earlier is not None:
             self._retired.append(earlier)
             earlier.retire()
         self.metrics.model.clear()
-        self.metrics.model.labels(model.step, model.digest[:12]).set(1)
+        for model in self.models:
+            step = f"{model.name}/{model.step}" if self.names else model.step
+            self.metrics.model.labels(step, model.digest[:12]).set(1)
         self.metrics.queue_tokens.set_function(lambda: workers.queue.tokens)
         self.metrics.queue_requests.set_function(lambda: workers.queue.requests)
-        log.info("serving %s", model.checkpoint)
+        log.info("serving %s", ", ".join(model.checkpoint for model in self.models))
 
     async def _watch(self) -> None:
-        watch = Watch(self._config.run)
+        watches = {run: Watch(run) for run in self._config.runs}
         while True:
             await asyncio.sleep(_LOOK_S)
-            if await asyncio.to_thread(watch.has_changed):
-                log.info("%s: the run has a new best checkpoint", self._config.run)
+            changed = [run for run, watch in watches.items() if await asyncio.to_thread(watch.has_changed)]
+            for run in changed:
+                log.info("%s: the run has a new best checkpoint", run)
+            if changed:
                 await self._reload_quietly()
 
     def _spawn(self, work: Awaitable[None]) -> None:
@@ -219,7 +244,7 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
     """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
     several = config.computing.workers
     machine = with_threads(config.machine, max(1, cores() // several)) if several > 1 else config.machine
-    resolved = dataclasses.replace(config, run=os.path.abspath(config.run), machine=machine)
+    resolved = dataclasses.replace(config, runs=tuple(map(os.path.abspath, config.runs)), machine=machine)
     return Service(resolved, launch=functools.partial(processes.launched, verbosity=verbosity))
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.errors import FlagError
+from bert_tf.run_layout import BEST
 from bert_tf.settings import changed, group, of_extensions, read_settings, refuse_taken, setting
-from bert_tf.training.settings import MachineSettings
+from bert_tf.training.settings import TENSORFLOW, MachineSettings
 
 _LONGEST_S = 86_400  # seconds of a day
 _MOST_PORTS = 65_535
@@ -88,8 +92,12 @@ class Patience:
 
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
-    run: str = setting(
-        None, "folder of a run, or a checkpoint", required=True, positional=True, refuse_missing=refuse_missing_model
+    runs: tuple[str, ...] = setting(
+        None,
+        "folder of a run, or a checkpoint; several answer POST /predict/FOLDER, and compute equal layers once",
+        required=True,
+        positional=True,
+        refuse_missing=refuse_missing_model,
     )
     address: Address = group(Address, "Address and access")
     computing: Computing = group(Computing, "Workers and batches")
@@ -99,6 +107,23 @@ class ServeConfig:
     extensions: Any = group(of_extensions("serving"))
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
+
+    @classmethod
+    def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuses several models that cannot be served at once."""
+        runs = values.get("runs", ())
+        if len(runs) > 1:
+            names_of(runs)
+            computes_several()
+            exported = next((run for run in runs if model_formats.file_of(run) is not None), None)
+            if exported is not None:
+                raise FlagError(
+                    f"{exported} is an exported model, which is served alone; name the run that it was exported from"
+                )
+            engine = values.get("engine", TENSORFLOW)
+            if engine != TENSORFLOW:
+                raise FlagError(f"--engine={engine}: several models are computed by TensorFlow; leave it out")
+        return dict(values)
 
     @property
     def loading(self) -> Mapping[str, Any]:
@@ -110,5 +135,31 @@ extension.refuse_broken()
 refuse_taken(ServeConfig, {name: one.serving for name, one in extension.installed().items()})
 
 
-def configured(run: str, **values: Any) -> ServeConfig:
-    return read_settings(ServeConfig, {"run": run, **values})
+def configured(*runs: str, **values: Any) -> ServeConfig:
+    return read_settings(ServeConfig, {"runs": runs, **values})
+
+
+def name_of(run: str) -> str:
+    """Name of the folder of a run or checkpoint; the best checkpoint is in a subfolder of it."""
+    hub_name = hub_names.parsed(run)
+    if hub_name is not None:
+        return hub_name.name.rpartition("/")[2]
+    path = Path(run).absolute()
+    folder = path.parent if path.is_file() or Path(f"{path}.index").is_file() else path
+    return folder.parent.name if folder.name == BEST else folder.name
+
+
+def names_of(runs: Sequence[str]) -> tuple[str, ...]:
+    """Names by which requests tell several models apart; FlagError if two are equal."""
+    names = tuple(map(name_of, runs))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise FlagError(
+            f"two models are named {twice}, and requests name them by their folders; rename one, or link to it (ln -s)"
+        )
+    return names
+
+
+def computes_several() -> str:
+    """What computes several models, see `Extension.computes_several`; BertError if its folder was deleted."""
+    return extension.needed("together", "serve of several models").computes_several

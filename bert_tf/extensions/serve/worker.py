@@ -18,13 +18,14 @@ from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import Failed, Part, every
-from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.extensions.serve.settings import ServeConfig, name_of
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
 from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:
+    from bert_tf.extensions.serve.several import ServedTogether
     from bert_tf.library.model import Model
 
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Description:
     """A model as seen by a process without TensorFlow."""
 
-    name: str  # folder of the run
+    name: str  # folder of the run, by which requests name it
     checkpoint: str  # its prefix
     digest: str  # identifies the weights
     kind: str  # of the family
@@ -65,15 +66,23 @@ def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
     # TensorFlow reads it when it sets up a device: several workers share one GPU, at least during a reload.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     log_form.set_up(log_form.SHORT, verbosity)
-    converse(connection, lambda: Served(config))
+    converse(connection, lambda: _served(config))
 
 
-def converse(connection: Connection, make: Callable[[], Served]) -> None:
-    """Receives lists of `Part`; sends the description and the bytes in use, then a list of answers or `Failed` for each."""
+def _served(config: ServeConfig) -> Served | ServedTogether:
+    if len(config.runs) == 1:
+        return Served(config)
+    from bert_tf.extensions.serve.several import ServedTogether  # imports this module
+
+    return ServedTogether(config)
+
+
+def converse(connection: Connection, make: Callable[[], Served | ServedTogether]) -> None:
+    """Receives lists of `Part`; sends the descriptions and the bytes in use, then a list of answers or `Failed` for each."""
     with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # the listener is gone
         try:
             served = make()
-            connection.send(served.description)
+            connection.send(served.descriptions)
             served.load()
             connection.send(psutil.Process().memory_info().rss)
         except Exception as error:
@@ -102,39 +111,45 @@ class Served:
         """Finds the model without reading its weights; raises BertError if there is none."""
         from bert_tf.library.loading import load
 
-        self._config = config
-        self._model = load(config.run, task=config.task_name, **config.loading)
-        reader = self._model.reader
+        self._config, (run,) = config, config.runs
+        self.model = load(run, task=config.task_name, **config.loading)
+        reader = self.model.reader
         kind = reader.family.kind
-        has_checkpoint = self._model.trained.has_checkpoint
+        has_checkpoint = self.model.trained.has_checkpoint
         possible = [one for one in every().values() if has_checkpoint or not one.needs_checkpoint]
         self._calls = [one for one in possible if one.is_offered(kind, config)]
         if kind == PRETRAINING and len(self._calls) == 1:
             masked = extension.advice("fill-mask", " for masked words use python -m bert_tf fill-mask;")
             vectors = extension.advice("encode", ", or text vectors with --encode")
-            raise FlagError(
-                f"{config.run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}"
-            )
-        more = 0 if self._model.inference.machine else sum(one.loads_weights for one in self._calls)
+            raise FlagError(f"{run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}")
+        more = 0 if self.model.inference.machine else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
-            name=_name(self._model.checkpoint),
-            checkpoint=os.path.abspath(self._model.checkpoint),
-            digest=self._model.digest,
+            name=name_of(self.model.checkpoint),
+            checkpoint=os.path.abspath(self.model.checkpoint),
+            digest=self.model.digest,
             kind=kind,
-            labels=self._model.labels,
+            labels=self.model.labels,
             reader=reader,
             calls=tuple(one.name for one in self._calls),
-            weight_bytes=self._model.weight_bytes * (1 + more),
-            example=_example(self._model),
+            weight_bytes=self.model.weight_bytes * (1 + more),
+            example=_example(self.model),
         )
+
+    @property
+    def descriptions(self) -> tuple[Description, ...]:
+        return (self.description,)
 
     def load(self) -> None:
         """Reads the weights and computes once, so that the first request does not pay for that; raises BertError."""
-        self._model.load_weights()
+        self.model.load_weights()
         if self.description.form is not None:
-            self._model.predict([self.description.form.example])
+            self.model.predict([self.description.form.example])
+        self.load_calls()
+
+    def load_calls(self) -> None:
+        """As `load`, for what calls other than predictions need."""
         for call in self._calls:
-            call.load(self._model, self._config)
+            call.load(self.model, self._config)
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
@@ -142,7 +157,7 @@ class Served:
         for call in self._calls:
             places = [place for place, one in enumerate(batch) if one.call == call.name]
             parts = [batch[place] for place in places]
-            for place, answer in zip(places, call.answers(self._model, parts, self._config) if parts else ()):
+            for place, answer in zip(places, call.answers(self.model, parts, self._config) if parts else ()):
                 answers[place] = answer
         return answers
 
@@ -155,11 +170,3 @@ def _example(model: Model) -> Mapping[str, Any] | None:
     with contextlib.suppress(BertError):
         return row if row and model.reader.examples([row]) else None
     return None
-
-
-def _name(checkpoint: str) -> str:
-    """Name of the run's folder; the best checkpoint is in a subfolder of it."""
-    from bert_tf.run_layout import BEST
-
-    folder = Path(checkpoint).absolute().parent
-    return folder.parent.name if folder.name == BEST else folder.name

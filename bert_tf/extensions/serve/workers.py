@@ -1,4 +1,4 @@
-"""The worker processes of one model; one that dies is replaced without losing requests.
+"""The worker processes of one model, or of several; one that dies is replaced without losing requests.
 
 A thread per worker takes batches from the queue, sends them, and waits. If its process dies from a signal or a lack
 of memory, the parts of the batch return to the queue, each to be computed alone, and a new process takes over. A
@@ -35,6 +35,7 @@ from bert_tf.runtime import fork_server
 PRELOADED, PRELOADED_ENGINE = "bert_tf.extensions.serve.preloaded", "bert_tf.extensions.serve.preloaded_engine"
 MODEL_OF_ENGINE = "BERT_TF_SERVED"  # variable of the environment: the exported model that workers share
 
+Descriptions = tuple[Description, ...]  # of the models, in their order
 Launch = Callable[[ServeConfig, int], tuple[Connection, Any]]
 
 _LOOK_S = 0.5  # between checks that an idle worker is alive
@@ -47,9 +48,9 @@ class StartError(BertError):
 
 
 class Workers:
-    """All workers of one model.
+    """All workers, each of which computes with all models.
 
-    `first` resolves to the model when one worker computes, or to its start error; `all` is done when all of them
+    `first` resolves to the models when one worker computes, or to its start error; `all` is done when all of them
     compute.
     """
 
@@ -70,7 +71,7 @@ class Workers:
         computing, self._number = config.computing, config.computing.workers
         self._launch = launch or launched
         self.queue = Queue(batch_tokens=computing.batch_tokens, max_delay_s=computing.max_delay_ms / 1e3)
-        self.first: concurrent.futures.Future[Description] = concurrent.futures.Future()
+        self.first: concurrent.futures.Future[Descriptions] = concurrent.futures.Future()
         self.all: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._threads: list[threading.Thread] = []
         self._processes: dict[int, Any] = {}
@@ -173,22 +174,24 @@ class Workers:
         try:
             if self._is_killed:  # killed meanwhile, before this process was registered
                 raise StartError("the service has ended")
-            self._take_description(_told(own, Description))
+            self._take(_told(own, tuple))
             return own, _told(own, int)
         except BaseException:
             own.close()
             process.kill()
             raise
 
-    def _take_description(self, description: Description) -> None:
-        """The first worker's description fixes the model for all; another worker must find the same."""
+    def _take(self, descriptions: Descriptions) -> None:
+        """The first worker's descriptions fix the models for all; another worker must find the same."""
         with self._lock:
             if not self.first.done():
-                self._config = dataclasses.replace(self._config, run=description.checkpoint)
-                self._description = description
-                _say(description, self._number)
-            elif description.digest != self._description.digest:
-                raise StartError(f"{description.checkpoint}: the checkpoint has changed")
+                self._config = dataclasses.replace(self._config, runs=tuple(one.checkpoint for one in descriptions))
+                self._descriptions = descriptions
+                _say(descriptions, self._number)
+                return
+            for description, first in zip(descriptions, self._descriptions):
+                if description.digest != first.digest:
+                    raise StartError(f"{description.checkpoint}: the checkpoint has changed")
 
     def _count(self, change: int, memory: int = 0) -> None:
         with self._lock:
@@ -199,10 +202,11 @@ class Workers:
             if change > 0 and not self.all.done() and self._computing == self._number:
                 self.all.set_result(None)
         if is_first:
-            log.info("%s: first worker ready, %d MB in memory", self._description.step, memory >> 20)
+            steps = ", ".join(one.step for one in self._descriptions)
+            log.info("%s: first worker ready, %d MB in memory", steps, memory >> 20)
             for number in range(1, self._number):
                 self._begin(number)
-            self.first.set_result(self._description)
+            self.first.set_result(self._descriptions)
 
     def _serve(self, number: int, connection: Connection) -> bool:
         """Passes batches on; True if the queue is closed, False if the process died."""
@@ -287,10 +291,11 @@ def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[C
 
 
 def _context(config: ServeConfig) -> ForkServerContext:
-    if model_formats.file_of(config.run) is None:
+    run = config.runs[0]  # several models are checkpoints
+    if model_formats.file_of(run) is None:
         return fork_server.context(PRELOADED)
     if config.machine.devices.intra_op_threads == 1:  # see `preloaded_engine.share`
-        os.environ[MODEL_OF_ENGINE] = config.run  # the fork server inherits it
+        os.environ[MODEL_OF_ENGINE] = run  # the fork server inherits it
     return fork_server.context(PRELOADED_ENGINE)
 
 
@@ -317,7 +322,13 @@ def _why(process: Any) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
 
 
-def _say(description: Description, workers: int) -> None:
+def _say(descriptions: Descriptions, workers: int) -> None:
+    if len(descriptions) > 1:
+        log.info(
+            "%d models; each of %d worker%s holds equal layers once", len(descriptions), workers, "" if workers == 1 else "s"
+        )
+        return
+    (description,) = descriptions
     megabytes = description.weight_bytes / 1e6
     if model_formats.file_of(description.checkpoint) is not None:
         log.info("%s: weights of %.0f MB, which workers of one thread share", description.checkpoint, megabytes)

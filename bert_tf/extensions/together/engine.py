@@ -1,4 +1,4 @@
-"""Engines for several models: `SharedEngine` for models that read the same files, `Together` for rows that some are asked about."""
+"""Engines for several models: for those that read the same files, and for rows that some are asked about."""
 
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ def distinct(features: Mapping[int, Features]) -> tuple[Features, dict[int, Numb
         for model, of_model in features.items()
     }
     rows = [np.frombuffer(tokens, np.int32) for tokens, _ in numbers]
-    columns = (np.array(column, np.int32) for column in (list(map(len, rows)), [first for _, first in numbers]))
-    return Features(np.concatenate(rows), *columns, targets={}, fields=()), places
+    lengths = np.array(list(map(len, rows)), np.int32)
+    first_lengths = np.array([first for _, first in numbers], np.int32)
+    return Features(np.concatenate(rows), lengths, first_lengths, targets={}, fields=()), places
 
 
 def _rows(features: Features) -> Iterator[tuple[bytes, int]]:

@@ -110,10 +110,10 @@ class JointForward:
         readers = [model_reader(one.prefix) for one in models]
         self._shared = Shared()
         of_models = [OnceForAll(self._shared, digests(reader, one.config), one.config) for one, reader in zip(models, readers)]
-        first, *others = [
+        first, *others = (
             Model(one.config, one.head, execution=dataclasses.replace(execution, once=once))
             for one, once in zip(models, of_models)
-        ]
+        )
         members = tuple(Member(number, model, heads.make_head(model.head)) for number, model in enumerate(others, 1))
         self._scopes = ["", *(member.scope for member in members)]
         self._fields = [one.outputs for one in models]
@@ -163,7 +163,7 @@ class JointForward:
             if not wanted.any():
                 continue
             own = batch if wanted.all() else {name: column[wanted] for name, column in batch.items()}
-            stages = start and {start.tensor: start.of(batch, wanted)}
+            stages = {} if start is None else {start.tensor: start.of(batch, wanted)}
             if branch.path:
                 end = self._shared.end(tower.graph, branch.path)
                 reached = Start(end, tower.run(self._head, {"": end}, own, stages)[""])
@@ -224,7 +224,7 @@ def _refuse_others(models: Sequence[Trained]) -> None:
         if differing:
             what = differing.removesuffix("_sha256").replace("_", " ")
             raise CheckpointError(
-                f"{other.prefix}: its {what} differs from that of {first.prefix}; such models share no layers"
+                f"{other.prefix}: its {what} differs from that of {first.prefix}; such models share no layers: leave it out"
             )
         if heads.make_head(other.head).inputs:
-            raise CheckpointError(f"{other.prefix}: its head reads places of its own, which other models do not")
+            raise CheckpointError(f"{other.prefix}: its head reads places of its own, which other models do not; leave it out")

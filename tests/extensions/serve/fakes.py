@@ -52,6 +52,10 @@ class Toy:
         self.description, self._before, self._problem = described, before, problem
         self.batches: list[list[str]] = []
 
+    @property
+    def descriptions(self) -> tuple[Description, ...]:
+        return (self.description,)
+
     def load(self) -> None:
         if self._problem:
             raise CheckpointError(self._problem)
@@ -134,11 +138,11 @@ class Launcher:
 class Running:
     """A service that listens, in a thread; leaving the block ends it."""
 
-    def __init__(self, *toys: Toy, waits: bool = True, **settings: Any) -> None:
+    def __init__(self, *toys: Toy, runs: Sequence[str] = ("/runs/toy",), waits: bool = True, **settings: Any) -> None:
         """Entering the block waits until the model is loaded, or, if `waits` is false, until the service listens."""
         self._waits = waits
         self.launcher = Launcher(*(toys or (Toy(description()),)))
-        self.config = configured("/runs/toy", **{"port": 0, "grace_s": 5.0, **settings})
+        self.config = configured(*runs, **{"port": 0, "grace_s": 5.0, **settings})
         self._listener = running.listening(self.config.address)
         self.port = self._listener.getsockname()[1]
         self.error: BaseException | None = None  # that ended it

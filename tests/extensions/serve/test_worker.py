@@ -69,7 +69,7 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
         (one,) = found
         assert sum(candidate["probability"] for candidate in one["n_best"]) == pytest.approx(1.0)
         assert any((best["text"], best["start"]) == (one["label"], one["start"]) for best in one["n_best"])
-    document = openapi.document(served.description, Limits(), paths=["/"])
+    document = openapi.document([served.description], Limits(), paths=["/"])
     body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     for sent in ({"rows": rows}, body["example"], *(row for row in rows if isinstance(row, dict))):
         validated(document, body["schema"], sent)
@@ -129,13 +129,13 @@ class TestExplanations:
     def test_are_those_of_the_library_and_of_the_document(self, run, settings):
         served = served_by(run, **settings)
         served.load()
-        assert served._model.session("explain", "")._gradients is None  # until it is asked for
+        assert served.model.session("explain", "")._gradients is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
         (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:
             (expected,) = model.explain([["rain came", "storm"]], **asked)
         assert close(found, plain(expected))
-        document = openapi.document(served.description, Limits(), paths=["/"])
+        document = openapi.document([served.description], Limits(), paths=["/"])
         post = document["paths"]["/explain"]["post"]
         body = post["requestBody"]["content"]["application/json"]
         validated(document, body["schema"], {"rows": [["rain came", "storm"]], **asked})
@@ -177,5 +177,5 @@ def test_rows_may_have_the_columns_of_the_training(project, tmp_path, kind, colu
     for call in (PREDICT, ENCODE):
         (part,) = parts_of(served, (call, row))
         assert [(one.guid, one.texts) for one in part.examples] == [("7", texts)]
-    schema = openapi.document(served.description, Limits(), paths=())["components"]["schemas"]["Row"]
+    schema = openapi.document([served.description], Limits(), paths=())["components"]["schemas"]["Row"]
     jsonschema.validate(row, schema)

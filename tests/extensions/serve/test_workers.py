@@ -54,7 +54,7 @@ def test_workers_are_counted_from_many_threads():
     many, begun = 20, []
     metrics = Metrics()
     workers = Workers(configured("/runs/toy", workers=many), metrics, launch=Launcher())
-    workers._description, workers._begin = description(), begun.append
+    workers._descriptions, workers._begin = (description(),), begun.append
 
     def count():
         for _ in range(5):
@@ -148,7 +148,7 @@ def test_several_workers_start_after_the_first_and_share_the_work():
 def test_a_worker_whose_checkpoint_is_another_by_now_has_the_model_reloaded():
     with Running(Toy(description()), Toy(SECOND)) as running:
         running.launcher.started[0].kill()
-        running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+        running.wait_for(lambda: running.service.models[0].step == "model.ckpt-2")
         assert running.predict("a")[0]["of"] == "model.ckpt-2"
 
 
@@ -170,7 +170,7 @@ class TestReload:
 
             async def slowly(*arguments):
                 parts = await read(*arguments)
-                if running.service.model.step == "model.ckpt-1":
+                if running.service.models[0].step == "model.ckpt-1":
                     await running.service.reload()
                     while running.launcher.started[0].is_alive():
                         await asyncio.sleep(0.01)
@@ -197,7 +197,7 @@ class TestReload:
     def test_on_a_hangup(self):
         with Running(Toy(description()), Toy(SECOND)) as running:
             running.loop.call_soon_threadsafe(running.service.request_reload)
-            running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+            running.wait_for(lambda: running.service.models[0].step == "model.ckpt-2")
 
 
 class TestEnd:

@@ -105,7 +105,12 @@ def test_the_rest_of_a_model_is_computed_only_for_its_rows(runs, columns, monkey
 
 def test_models_part_where_their_paths_do():
     below, parted = (("embeddings", None, "e"), (0, None, "0")), (("embeddings", None, "e"), (0, None, "other"))
-    paths = {0: (*below, (1, None, "a")), 1: (*below, (1, None, "a")), 2: (*below, (1, None, "b")), 3: (*parted, (1, None, "a"))}
+    paths = {
+        0: (*below, (1, None, "a")),
+        1: (*below, (1, None, "a")),
+        2: (*below, (1, None, "b")),
+        3: (*parted, (1, None, "a")),
+    }
     ends = Branch((0, 1), paths[0], (Branch((0,)), Branch((1,))))
     assert branches(paths) == (Branch((0, 1, 2), below, (ends, Branch((2,)))), Branch((3,)))
 

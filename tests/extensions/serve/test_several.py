@@ -1,0 +1,280 @@
+"""A service of several models: what is asked of which, and answers with the bytes of each one's own service."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import urllib.parse
+import urllib.request
+
+import jsonschema
+import pytest
+
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.extensions.serve import question
+from bert_tf.extensions.serve.settings import Limits, configured, names_of
+from bert_tf.extensions.serve.several import ServedTogether
+from bert_tf.extensions.serve.worker import Served
+from bert_tf.extensions.together.joint import JointForward
+from tests import classifier
+from tests.extensions.serve.fakes import READER, Running, Toy, description, message
+from tests.extensions.serve.runs import write
+from tests.extensions.serve.test_process import Command
+from tests.tiny import write_project
+
+RUNS = ("/runs/first", "/runs/a b")
+PAIRS = dataclasses.replace(READER, family=dataclasses.replace(READER.family, texts=2))
+
+
+class Toys(Toy):
+    """Answers with the name of the model and the texts of each row."""
+
+    descriptions = (
+        description(name="x", calls=("predict", "encode", "explain")),
+        description(name="x", digest="d2" * 32, checkpoint="/runs/a b/model.ckpt-7", calls=("predict",)),
+    )
+
+    def __init__(self, *descriptions):
+        self.descriptions = descriptions or self.descriptions
+        super().__init__(self.descriptions[0])
+
+    def answers(self, batch):
+        self.batches.append([(one.call, one.models, one.tokens) for one in batch])
+        return [
+            [
+                json.dumps([number, one.call, *example.texts]).encode()
+                for number, some in one.of_models(one.examples)
+                for example in some
+            ]
+            for one in batch
+        ]
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Running(Toys(), runs=RUNS, admin=True, max_rows=4) as running:
+        yield running
+
+
+class TestAnswers:
+    def test_of_one_model_are_as_those_of_its_own_service(self, service):
+        status, said, _ = service.ask("/predict/a%20b", {"rows": ["a", ["b", "c"]]})
+        assert status == 200
+        assert said == {
+            "model": {"name": "a b", "checkpoint": "model.ckpt-7", "digest": "d2d2d2d2d2d2"},
+            "predictions": [[1, "predict", "a"], [1, "predict", "b", "c"]],
+        }
+        assert service.ask("/explain/first", {"text": "a"})[1] == [0, "explain", "a"]
+        assert service.ask("/encode/first", {"rows": ["a"]})[1]["vectors"] == [[0, "encode", "a"]]
+
+    @pytest.mark.parametrize(("more", "names"), [({}, ["first", "a b"]), ({"models": ["a b", "first"]}, ["a b", "first"])])
+    def test_of_several_are_one_response(self, service, more, names):
+        status, said, _ = service.ask("/predict", {"rows": ["a", "b"], **more})
+        assert status == 200
+        assert list(said["answers"]) == names
+        for name in names:
+            number = ["first", "a b"].index(name)
+            assert said["answers"][name]["predictions"] == [[number, "predict", "a"], [number, "predict", "b"]]
+            assert said["answers"][name] == service.ask(f"/predict/{urllib.parse.quote(name)}", {"rows": ["a", "b"]})[1]
+
+    def test_of_no_rows_are_none_for_each_model(self, service):
+        assert [one["predictions"] for one in service.ask("/predict", {"rows": []})[1]["answers"].values()] == [[], []]
+
+    def test_a_row_may_be_the_body(self, service):
+        _, said, _ = service.ask("/predict", {"text": "a", "models": ["first"]})
+        assert said["answers"]["first"]["predictions"] == [[0, "predict", "a"]]
+
+    def test_tokens_of_a_row_count_once_for_all_models(self):
+        with Running(Toys(), runs=RUNS) as running:
+            running.ask("/predict", {"rows": ["a b", "c"]})
+            assert running.launcher.toys[0].batches == [[("predict", (0, 1), 4 + 3)]]
+
+    def test_models_share_batches(self):
+        toys = Toys()
+        with Running(toys, runs=RUNS, batch_tokens=100) as running:
+            parts = [
+                dataclasses.replace(
+                    question.read("predict", b'{"text": "a"}', READER, Limits(), batch_tokens=9)[0], models=(n,)
+                )
+                for n in (0, 1)
+            ]
+            workers = running.service.workers
+            with workers.queue._changed:  # both are put before one is taken
+                futures = [future for part in parts for future in workers.submit([part])]
+            assert [future.result(10) for future in futures] == [[b'[0, "predict", "a"]'], [b'[1, "predict", "a"]']]
+        assert toys.batches == [[("predict", (0,), 3), ("predict", (1,), 3)]]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("/predict/other", {"rows": []}, 404, "there is no model 'other'; there are first, a b"),
+        ("/encode", {"rows": []}, 404, "encode takes one model: POST /encode/NAME, with one of first, a b"),
+        ("/encode/a%20b", {"rows": []}, 404, "this model offers only predict; start the service with --encode"),
+        ("/predict", {"rows": [], "models": []}, 422, "models is empty; list some of first, a b"),
+        ("/predict", {"rows": [], "models": "first"}, 422, "models is a string; list some of first, a b"),
+        ("/predict", {"rows": [], "models": ["no"]}, 422, "models: there is no model 'no'; there are first, a b"),
+        ("/predict", {"rows": [], "models": [["a"]]}, 422, "models: there is no model ['a']; there are first, a b"),
+        ("/predict", {"rows": [], "models": ["first", "first"]}, 422, "models: name each model once"),
+        ("/predict", {"rows": ["a"] * 5}, 413, "5 rows, at most 4"),
+        ("/predict", {"rows": ["a", 5]}, 422, "model first: row 1: is 5; give a text"),
+        ("/predict/first", {"rows": [], "models": []}, 422, "unknown key 'models' beside rows"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(service, path, body, status, said):
+    found, line = message(service.ask(path, body))
+    assert found == status
+    assert said in line
+
+
+def test_health_and_metrics_tell_the_models_apart(service):
+    assert [one["name"] for one in service.ask("/health")[1]["models"]] == ["first", "a b"]
+    assert [one["name"] for one in service.ask("/reload", method="POST")[1]["models"]] == ["first", "a b"]
+    service.ask("/predict/a%20b", {"rows": ["a"]})
+    figures = service.ask("/metrics")[1]
+    assert 'bert_tf_model{checkpoint="a b/model.ckpt-7",digest="d2d2d2d2d2d2"} 1.0' in figures
+    assert 'bert_tf_requests_total{path="/predict/a b",status="200"}' in figures
+
+
+def test_the_document_describes_each_model(service):
+    document = service.ask("/openapi.json")[1]
+    assert [path for path, methods in document["paths"].items() if "post" in methods] == [
+        "/predict",
+        "/predict/first",
+        "/explain/first",
+        "/encode/first",
+        "/predict/a%20b",
+        "/reload",
+    ]
+    post = document["paths"]["/predict"]["post"]
+    content = post["requestBody"]["content"]["application/json"]
+    status, _, _ = service.ask("/predict", content["example"])
+    assert status == 200
+    components = {"components": document["components"]}
+    jsonschema.validate(content["example"], {**content["schema"], **components})
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"rows": [], "models": ["other"]}, {**content["schema"], **components})
+    answer = post["responses"]["200"]["content"]["application/json"]["schema"]
+    model = service.ask("/health")[1]["models"][0]
+    jsonschema.validate({"answers": {"first": {"model": model, "predictions": []}}}, {**answer, **components})
+    assert "POST /predict/a%20b" in service.ask("/docs")[1]
+
+
+def test_the_page_is_of_a_model_and_links_to_the_others(service):
+    page = service.ask("/?model=a%20b")[1]
+    assert 'data-model="/a%20b"' in page
+    assert '<a href="?model=first">first</a>' in page
+    assert 'data-model="/first"' in service.ask("/")[1]
+
+
+def test_a_row_that_one_model_does_not_take_names_it():
+    with Running(Toys(description(), description(reader=PAIRS)), runs=RUNS) as running:
+        assert message(running.ask("/predict", {"rows": ["a"]}))[1].startswith("model a b: row 0: ")
+        assert running.ask("/predict", {"rows": ["a"], "models": ["first"]})[0] == 200
+
+
+class TestSettings:
+    def test_models_of_one_name_are_refused(self, tmp_path):
+        for run in ("a/mrpc/best", "b/mrpc", "b/best", "c/model.ckpt-1.index"):
+            path = tmp_path / run
+            (path.parent if path.suffix else path).mkdir(parents=True)
+            if path.suffix:
+                path.touch()
+        names = names_of([str(tmp_path / run) for run in ("a/mrpc/best", "c/model.ckpt-1", "b/best")])
+        assert names == ("mrpc", "c", "b")
+        with pytest.raises(
+            FlagError, match="two models are named mrpc, and requests name them by their folders; rename one, or"
+        ):
+            configured(str(tmp_path / "a/mrpc"), str(tmp_path / "b/mrpc"))
+
+    def test_what_is_not_computed_together_is_refused(self, tmp_path):
+        with pytest.raises(FlagError, match="--engine=onnxruntime: several models are computed by TensorFlow; leave it out"):
+            configured("a", "b", engine="onnxruntime")
+        (tmp_path / "exported").mkdir()
+        (tmp_path / "exported/model.onnx").touch()
+        with pytest.raises(FlagError, match="exported is an exported model, which is served alone"):
+            configured("a", str(tmp_path / "exported"))
+
+
+KINDS = {"classes": "classification", "words": "tags", "number": "regression"}
+
+
+class TestRealModels:
+    @pytest.fixture(scope="class")
+    def runs(self, tmp_path_factory, project):
+        """Runs of several tasks on one encoder; not to be changed."""
+        folder = tmp_path_factory.mktemp("several")
+        return [write(folder / name, project, kind) for name, kind in KINDS.items()]
+
+    @pytest.fixture(scope="class")
+    def together(self, runs):
+        served = ServedTogether(configured(*map(str, runs), encode=True))
+        served.load()
+        return served
+
+    def parts(self, served, body):
+        readers = {one.name: one.reader for one in served.descriptions}
+        return question.read_several(json.dumps(body).encode(), readers, Limits(), batch_tokens=99)[1]
+
+    def test_each_answers_with_the_bytes_of_its_own_service(self, runs, together):
+        rows = ["rain came over the old wind", "a red pear", "rain came over the old wind"]
+        (part,) = self.parts(together, {"rows": rows})
+        (answer,) = together.answers([part])
+        for (number, found), run in zip(part.of_models(answer), runs):
+            alone = Served(configured(str(run)))
+            body = json.dumps({"rows": rows[:2]}).encode()
+            (own,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
+            assert found[:2] == alone.answers([own])[0], number
+            assert json.loads(found[2]) == {**json.loads(found[0]), "id": "row-2"}
+
+    def test_a_trunk_is_computed_once_for_requests_of_all_models(self, together, monkeypatch):
+        computed, outputs_of = [], JointForward.outputs_of
+
+        def counted(joint, features, asked, **options):
+            computed.append((len(features), {number: rows.tolist() for number, rows in asked.items()}))
+            return outputs_of(joint, features, asked, **options)
+
+        monkeypatch.setattr(JointForward, "outputs_of", counted)
+        both = self.parts(together, {"rows": ["soup", "salt"], "models": ["classes", "words"]})
+        alone = self.parts(together, {"rows": ["rain", "soup"], "models": ["number"]})
+        together.answers([*both, *alone])
+        assert computed == [(3, {0: [True, True, False], 1: [True, True, False], 2: [True, False, True]})]
+
+    def test_other_calls_are_of_one_model(self, runs, together):
+        (part,) = question.read("encode", b'{"text": "rain"}', READER, Limits(), batch_tokens=99)
+        alone = Served(configured(str(runs[0]), encode=True))
+        (predict,) = self.parts(together, {"text": "rain"})
+        found, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])
+        assert (found, len(predicted)) == (alone.answers([part])[0], 3)
+
+    def test_models_of_other_lengths_are_refused(self, runs, project, tmp_path):
+        other = write(tmp_path / "other", project, "classification")
+        record = json.loads((other / "run_config.json").read_text())
+        record["training"]["max_seq_length"] = 12
+        (other / "run_config.json").write_text(json.dumps(record))
+        served = ServedTogether(configured(str(runs[0]), str(other)))
+        with pytest.raises(CheckpointError, match="other/.*: its max seq length differs from that of .*; such models share no"):
+            served.load()
+
+
+def post(port, path, body):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=60) as answer:
+        return answer.read()
+
+
+def test_runs_with_frozen_layers_and_lora_as_processes(tmp_path):
+    own = write_project(tmp_path / "project", layers=2)
+    runs = {"upper": {"freeze": "embeddings,0"}, "lora": {"lora_rank": 2, "freeze": "0"}}
+    for name, flags in runs.items():
+        assert classifier.run(*own.flags(tmp_path / name, do_train=True, num_train_steps=3, learning_rate=0.01, **flags)) == 0
+    body = json.dumps({"rows": [["rain came", "storm went"]]}).encode()
+    with Command(tmp_path / "upper", tmp_path / "log", str(tmp_path / "lora"), "--workers=2") as command:
+        command.wait_for("(?s)first worker ready.*serving ")
+        found = {name: post(command.port, f"/predict/{name}", body) for name in runs}
+        assert json.loads(post(command.port, "/predict", body))["answers"] == {
+            name: json.loads(one) for name, one in found.items()
+        }
+    for name, answer in found.items():
+        with Command(tmp_path / name, tmp_path / "log") as command:
+            command.wait_for("serving ")
+            assert post(command.port, "/predict", body) == answer
