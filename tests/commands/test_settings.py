@@ -233,6 +233,7 @@ def stored(tmp_path, keys):
         (f"{EXPORT} --pairs", "options.pairs", True),
         ("export --compare out/mrpc out/squad", "runs", ("out/mrpc", "out/squad")),
         ("serve --port=0 out/mrpc --admin", "address.admin", True),
+        ("serve out/mrpc out/cola", "runs", ("out/mrpc", "out/cola")),
         ("fill-mask out/p --text=[MASK]", "top", 5),
         ("encode --input=a --output=b.npz --layers=-1,-2", "options.layers", (-1, -2)),
     ],
@@ -263,7 +264,7 @@ def test_flags_become_settings(line, name, expected):
         ("export a --format=saved_model", "--output is required"),
         ("export --compare", "export: RUN ... missing: python -m bert_tf export RUN ..."),
         ("export a --format=saved_modle --output=b", "did you mean saved_model"),
-        ("serve", "serve: RUN missing: python -m bert_tf serve RUN;"),
+        ("serve", "serve: RUN ... missing: python -m bert_tf serve RUN ...;"),
         ("search", "--index is required"),
         ("search --index=a.npz", "give exactly one of --query and --queries"),
         ("encode --input=a", "--output is required"),
@@ -274,7 +275,8 @@ def test_flags_become_settings(line, name, expected):
         ("fill-mask p --input=a", "--input and --output go together"),
         ("fill-mask p --text=[MASK] --output=a.jsonl", "--input and --output go together"),
         ("fill-mask p --engine=openvino --text=[MASK]", "Unknown command line flag 'engine'"),
-        ("serve a b", "serve: 2 names given, RUN expected"),
+        ("fill-mask a b", "fill-mask: 2 names given, CHECKPOINT expected"),
+        ("serve a b/a", "two models are named a"),
     ],
 )
 def test_mistakes_are_one_line(line, message):
@@ -328,7 +330,7 @@ def test_settings_of_extensions_are_the_same_when_they_are_pickled():
     for made in (
         run_spec.configured(task_name="MRPC", ema=0.9),
         read_settings(EvaluateSettings, flags),
-        read_settings(ServeConfig, {"run": "x", "encode": True}),
+        read_settings(ServeConfig, {"runs": ["x"], "encode": True}),
     ):
         assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301  (its own)
 
