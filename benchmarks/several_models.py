@@ -1,0 +1,153 @@
+"""Models on one trunk: `predict` with all of them at once, beside one after the other.
+
+    python -m benchmarks.several_models --layers=6 --hidden_size=384 --models=10 --rows=1000
+
+Weights and texts are random, of pairs with 19 to 59 word pieces; speed does not depend on their values. Prints for models that
+differ in two upper layers, and for those that differ in heads alone: rows a second that all models have answered, without the
+start of a process; seconds of the commands; peak memory of their processes; whether the predictions are the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.io import documents
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_APART = {"two upper layers and heads": 2, "heads": 0}
+_WORDS = (8, 29)  # of a text
+_HEAD_SIZE, _LENGTH, _VOCABULARY = 64, 64, 30_522
+_TOOK = re.compile(r"\d+ rows in ([\d.]+) s")
+_HEADER = (
+    "apart",
+    "rows/s at once",
+    "one by one",
+    "times",
+    "s at once",
+    "one by one",
+    "MB at once",
+    "one by one",
+    "same bytes",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A command."""
+
+    computing_s: float
+    wall_s: float
+    peak_mb: float
+
+
+def main(arguments: Sequence[str]) -> None:
+    asked = parsed(arguments)
+    sys.stdout.write(_line(_HEADER) + _line(["---"] * len(_HEADER)))
+    for name, apart in _APART.items():
+        with tempfile.TemporaryDirectory() as folder:
+            sys.stdout.write(_line([name, *compared(Path(folder), asked, apart)]))
+            sys.stdout.flush()
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.several_models", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--models", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--hidden_size", type=int, default=384)
+    return parser.parse_args(arguments)
+
+
+def compared(folder: Path, asked: argparse.Namespace, apart: int) -> list[str]:
+    """The cells of a row, after its name."""
+    config = BertConfig.from_dict(
+        {
+            "vocab_size": _VOCABULARY,
+            "hidden_size": asked.hidden_size,
+            "num_hidden_layers": asked.layers,
+            "num_attention_heads": asked.hidden_size // _HEAD_SIZE,
+            "intermediate_size": 4 * asked.hidden_size,
+        }
+    )
+    write_rows(folder / "rows.tsv", asked.rows)
+    runs = [folder / f"model-{number}" for number in range(asked.models)]
+    for number, run in enumerate(runs):
+        write_run(run, config, number, first_own=asked.layers - apart)
+    at_once = predicted(runs, folder, "all.tsv")
+    one_by_one = [predicted([run], folder, f"alone-{run.name}.tsv") for run in runs]
+    same = all((folder / f"all-{run.name}.tsv").read_bytes() == (folder / f"alone-{run.name}.tsv").read_bytes() for run in runs)
+    rates = [asked.rows / at_once.computing_s, asked.rows / sum(one.computing_s for one in one_by_one)]
+    walls = [at_once.wall_s, sum(one.wall_s for one in one_by_one)]
+    memory = [at_once.peak_mb, sum(one.peak_mb for one in one_by_one)]
+    figures = [*rates, rates[0] / rates[1], *walls, *memory]
+    return [*(f"{value:.1f}" if value < 100 else f"{value:.0f}" for value in figures), "yes" if same else "no"]
+
+
+def write_rows(path: Path, number: int) -> None:
+    random = np.random.default_rng(0)
+    lines = ["#1 String\t#2 String"]
+    for _ in range(number):
+        first, second = (
+            " ".join(f"w{word}" for word in random.integers(_VOCABULARY - len(_SPECIAL), size=random.integers(*_WORDS)))
+            for _ in range(2)
+        )
+        lines.append(f"{first}\t{second}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_run(folder: Path, config: BertConfig, number: int, *, first_own: int) -> None:
+    """Writes a run of MRPC whose layers from `first_own` on, pooler and head are its own."""
+    folder.mkdir()
+    words = [*_SPECIAL, *(f"w{word}" for word in range(_VOCABULARY - len(_SPECIAL)))]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    (folder / "bert_config.json").write_text(config.to_json(), encoding="utf-8")
+    record = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
+    trained = {"training": {**record, "max_seq_length": _LENGTH, "do_lower_case": True}}
+    (folder / "run_config.json").write_text(documents.to_json(trained), encoding="utf-8")
+    shapes = {**encoder_shapes(config), "output_weights": (2, config.hidden_size), "output_bias": (2,)}
+    entries = {}
+    for place, (name, shape) in enumerate(sorted(shapes.items())):
+        layer = re.search(r"/layer_(\d+)/", name)
+        is_own = int(layer[1]) >= first_own if layer else "embeddings" not in name
+        random = np.random.default_rng([place, number + 1 if is_own else 0])
+        entries[name] = random.normal(float(name.endswith("gamma")), 0.02, shape).astype(np.float32)
+    write_checkpoint(folder / "bert_model.ckpt", entries)
+
+
+def predicted(runs: Sequence[Path], folder: Path, output: str) -> Measured:
+    """Predicts the rows with some runs, in a command of its own."""
+    names = ",".join(map(str, runs))
+    command = ["predict", f"--checkpoint={names}", f"--input={folder / 'rows.tsv'}", f"--output={folder / output}"]
+    start = time.perf_counter()
+    with (folder / "log").open("w+", encoding="utf-8") as log:
+        process = subprocess.Popen([sys.executable, "-m", "bert_tf", *command], stdout=log, stderr=log)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        log.seek(0)
+        text = log.read()
+    if process.returncode:
+        raise RuntimeError(text)
+    return Measured(sum(map(float, _TOOK.findall(text))), wall_s, usage.ru_maxrss / 1024)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
