@@ -1,23 +1,27 @@
-"""Models on one trunk: `predict` with all of them at once, beside one after the other.
+"""Models on one trunk: `predict` and `serve` with all of them at once, beside one after the other.
 
     python -m benchmarks.several_models --layers=6 --hidden_size=384 --models=10 --rows=1000
 
 Weights and texts are random, of pairs with 19 to 59 word pieces; speed does not depend on their values. Prints for models that
 differ in two upper layers, and for those that differ in heads alone: rows a second that all models have answered, without the
-start of a process; seconds of the commands; peak memory of their processes; whether the predictions are the same bytes.
+start of a process; seconds of the commands; peak memory of their processes; whether the predictions are the same bytes. Then
+predictions a second of a service that clients ask, one row a request, and the memory of its worker.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import contextlib
 import dataclasses
+import http.client
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +36,9 @@ _APART = {"two upper layers and heads": 2, "heads": 0}
 _WORDS = (8, 29)  # of a text
 _HEAD_SIZE, _LENGTH, _VOCABULARY = 64, 64, 30_522
 _TOOK = re.compile(r"\d+ rows in ([\d.]+) s")
+_READY = re.compile(r"http://127\.0\.0\.1:(?P<port>\d+)(?s:.*)worker ready, (?P<memory>\d+) MB(?s:.*)serving ")
+_CLIENTS = 31  # prime to the number of models
+_OF_SERVICES = ("apart", "models of the service", "predictions/s", "MB")
 _HEADER = (
     "apart",
     "rows/s at once",
@@ -57,10 +64,14 @@ class Measured:
 def main(arguments: Sequence[str]) -> None:
     asked = parsed(arguments)
     sys.stdout.write(_line(_HEADER) + _line(["---"] * len(_HEADER)))
+    services = [_line(_OF_SERVICES), _line(["---"] * len(_OF_SERVICES))]
     for name, apart in _APART.items():
         with tempfile.TemporaryDirectory() as folder:
-            sys.stdout.write(_line([name, *compared(Path(folder), asked, apart)]))
+            runs = written(Path(folder), asked, apart)
+            sys.stdout.write(_line([name, *compared(Path(folder), asked.rows, runs)]))
             sys.stdout.flush()
+            services += [_line([name, *cells]) for cells in served(Path(folder), runs, asked.seconds)]
+    sys.stdout.write("\n" + "".join(services))
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -69,11 +80,12 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--hidden_size", type=int, default=384)
+    parser.add_argument("--seconds", type=int, default=20, help="of each measurement of a service")
     return parser.parse_args(arguments)
 
 
-def compared(folder: Path, asked: argparse.Namespace, apart: int) -> list[str]:
-    """The cells of a row, after its name."""
+def written(folder: Path, asked: argparse.Namespace, apart: int) -> list[Path]:
+    """Runs that differ in some upper layers, and a file of rows."""
     config = BertConfig.from_dict(
         {
             "vocab_size": _VOCABULARY,
@@ -87,10 +99,15 @@ def compared(folder: Path, asked: argparse.Namespace, apart: int) -> list[str]:
     runs = [folder / f"model-{number}" for number in range(asked.models)]
     for number, run in enumerate(runs):
         write_run(run, config, number, first_own=asked.layers - apart)
+    return runs
+
+
+def compared(folder: Path, rows: int, runs: Sequence[Path]) -> list[str]:
+    """Figures of `predict`."""
     at_once = predicted(runs, folder, "all.tsv")
     one_by_one = [predicted([run], folder, f"alone-{run.name}.tsv") for run in runs]
     same = all((folder / f"all-{run.name}.tsv").read_bytes() == (folder / f"alone-{run.name}.tsv").read_bytes() for run in runs)
-    rates = [asked.rows / at_once.computing_s, asked.rows / sum(one.computing_s for one in one_by_one)]
+    rates = [rows / at_once.computing_s, rows / sum(one.computing_s for one in one_by_one)]
     walls = [at_once.wall_s, sum(one.wall_s for one in one_by_one)]
     memory = [at_once.peak_mb, sum(one.peak_mb for one in one_by_one)]
     figures = [*rates, rates[0] / rates[1], *walls, *memory]
@@ -143,6 +160,55 @@ def predicted(runs: Sequence[Path], folder: Path, output: str) -> Measured:
     if process.returncode:
         raise RuntimeError(text)
     return Measured(sum(map(float, _TOOK.findall(text))), wall_s, usage.ru_maxrss / 1024)
+
+
+def served(folder: Path, runs: Sequence[Path], seconds: int) -> Iterator[list[str]]:
+    """Figures of services: of one model, of all with a request for each, and with requests for all."""
+    lines = (folder / "rows.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [documents.to_json({"rows": [line.split("\t")]}).encode() for line in lines]
+    with service(folder / "log", runs[:1]) as (port, memory):
+        yield ["one", f"{answers(port, ['/predict'], rows, seconds):.0f}", memory]
+    with service(folder / "log", runs) as (port, memory):
+        paths = [f"/predict/{run.name}" for run in runs]
+        yield [f"{len(runs)}, asked one by one", f"{answers(port, paths, rows, seconds):.0f}", memory]
+        yield [f"{len(runs)}, asked at once", f"{len(runs) * answers(port, ['/predict'], rows, seconds):.0f}", memory]
+
+
+@contextlib.contextmanager
+def service(log: Path, runs: Sequence[Path]) -> Iterator[tuple[int, str]]:
+    """A service that is ready: its port, and MB of its worker."""
+    command = [sys.executable, "-m", "bert_tf", "serve", *map(str, runs), "--port=0"]
+    with log.open("w", encoding="utf-8") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
+        try:
+            while not (ready := _READY.search(text := log.read_text(encoding="utf-8"))):
+                if process.poll() is not None:
+                    raise RuntimeError(text)
+                time.sleep(0.2)
+            yield int(ready["port"]), ready["memory"]
+        finally:
+            process.terminate()
+
+
+def answers(port: int, paths: Sequence[str], rows: Sequence[bytes], seconds: int) -> float:
+    """Answered requests a second; clients ask the paths in turn."""
+    end = time.monotonic() + seconds
+
+    def ask(client: int) -> int:
+        answered = 0
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection):
+            while time.monotonic() < end:
+                number = answered * _CLIENTS + client
+                connection.request("POST", paths[number % len(paths)], rows[number % len(rows)])
+                answer = connection.getresponse()
+                if answer.status != 200:
+                    raise RuntimeError(answer.read().decode())
+                answer.read()
+                answered += 1
+        return answered
+
+    with concurrent.futures.ThreadPoolExecutor(_CLIENTS) as pool:
+        return sum(pool.map(ask, range(_CLIENTS))) / seconds
 
 
 def _line(cells: Sequence[str]) -> str:
