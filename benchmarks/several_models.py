@@ -4,8 +4,9 @@
 
 Weights and texts are random, of pairs with 19 to 59 word pieces; speed does not depend on their values. Prints for models that
 differ in two upper layers, and for those that differ in heads alone: rows a second that all models have answered, without the
-start of a process; seconds of the commands; peak memory of their processes; whether the predictions are the same bytes. Then
-predictions a second of a service that clients ask, one row a request, and the memory of its worker.
+start of a process; CPU seconds of the commands; peak memory of their processes; whether the predictions are the same bytes.
+Then predictions a second of a service that clients ask, one row a request, and the memory of its worker. All models at once
+are measured before, amid and after the others, since a machine's speed may change.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 
@@ -44,7 +46,7 @@ _HEADER = (
     "rows/s at once",
     "one by one",
     "times",
-    "s at once",
+    "CPU s at once",
     "one by one",
     "MB at once",
     "one by one",
@@ -57,7 +59,7 @@ class Measured:
     """A command."""
 
     computing_s: float
-    wall_s: float
+    cpu_s: float
     peak_mb: float
 
 
@@ -104,13 +106,16 @@ def written(folder: Path, asked: argparse.Namespace, apart: int) -> list[Path]:
 
 def compared(folder: Path, rows: int, runs: Sequence[Path]) -> list[str]:
     """Figures of `predict`."""
-    at_once = predicted(runs, folder, "all.tsv")
-    one_by_one = [predicted([run], folder, f"alone-{run.name}.tsv") for run in runs]
+    at_once, one_by_one = [predicted(runs, folder, "all.tsv")], []
+    for number, run in enumerate(runs, 1):
+        one_by_one.append(predicted([run], folder, f"alone-{run.name}.tsv"))
+        if number in (len(runs) // 2, len(runs)):
+            at_once.append(predicted(runs, folder, f"all-{number}.tsv"))
     same = all((folder / f"all-{run.name}.tsv").read_bytes() == (folder / f"alone-{run.name}.tsv").read_bytes() for run in runs)
-    rates = [rows / at_once.computing_s, rows / sum(one.computing_s for one in one_by_one)]
-    walls = [at_once.wall_s, sum(one.wall_s for one in one_by_one)]
-    memory = [at_once.peak_mb, sum(one.peak_mb for one in one_by_one)]
-    figures = [*rates, rates[0] / rates[1], *walls, *memory]
+    rates = [rows / mean(one.computing_s for one in at_once), rows / sum(one.computing_s for one in one_by_one)]
+    cpu = [mean(one.cpu_s for one in at_once), sum(one.cpu_s for one in one_by_one)]
+    memory = [mean(one.peak_mb for one in at_once), sum(one.peak_mb for one in one_by_one)]
+    figures = [*rates, rates[0] / rates[1], *cpu, *memory]
     return [*(f"{value:.1f}" if value < 100 else f"{value:.0f}" for value in figures), "yes" if same else "no"]
 
 
@@ -149,17 +154,15 @@ def predicted(runs: Sequence[Path], folder: Path, output: str) -> Measured:
     """Predicts the rows with some runs, in a command of its own."""
     names = ",".join(map(str, runs))
     command = ["predict", f"--checkpoint={names}", f"--input={folder / 'rows.tsv'}", f"--output={folder / output}"]
-    start = time.perf_counter()
     with (folder / "log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen([sys.executable, "-m", "bert_tf", *command], stdout=log, stderr=log)
         _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         log.seek(0)
         text = log.read()
     if process.returncode:
         raise RuntimeError(text)
-    return Measured(sum(map(float, _TOOK.findall(text))), wall_s, usage.ru_maxrss / 1024)
+    return Measured(sum(map(float, _TOOK.findall(text))), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def served(folder: Path, runs: Sequence[Path], seconds: int) -> Iterator[list[str]]:

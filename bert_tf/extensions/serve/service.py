@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import model_formats
+from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.errors import BertError
 from bert_tf.extensions.serve import call as calls
 from bert_tf.extensions.serve import question, refusal
@@ -154,7 +154,7 @@ class Service:
     def _later(self, status: int, message: str) -> Refusal:
         return refusal.later(status, message, min(60.0, self.workers.wait_s() if self.workers else 2.0))
 
-    async def reload(self) -> tuple[Description, ...]:
+    async def reload(self) -> None:
         """Loads the current checkpoint of each run without interrupting requests; on a BertError the old models stay."""
         async with self._reloading:
             workers = self._made()
@@ -167,13 +167,11 @@ class Service:
                 workers.kill()
                 self._retired.remove(workers)
                 self.metrics.reloads.labels("failed").inc()
-                log.error(
-                    "cannot reload: %s; %s keeps answering", error, ", ".join(one.step for one in self.models) or "nothing"
-                )
+                kept = ", ".join(one.step for one in self.models) or "nothing"
+                log.error("cannot reload: %s; %s keeps answering", error, kept)
                 raise
             self._exchange(workers, models)
             self.metrics.reloads.labels("done").inc()
-            return self.models
 
     def request_reload(self) -> None:
         """Starts a reload in the background and logs its result; does nothing if one is in progress."""
@@ -244,7 +242,8 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
     """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
     several = config.computing.workers
     machine = with_threads(config.machine, max(1, cores() // several)) if several > 1 else config.machine
-    resolved = dataclasses.replace(config, runs=tuple(map(os.path.abspath, config.runs)), machine=machine)
+    runs = tuple(run if hub_names.parsed(run) else os.path.abspath(run) for run in config.runs)
+    resolved = dataclasses.replace(config, runs=runs, machine=machine)
     return Service(resolved, launch=functools.partial(processes.launched, verbosity=verbosity))
 
 
