@@ -45,7 +45,7 @@ def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
     required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     given = {p.name: "there" for p in required if p.kind is not p.VAR_POSITIONAL}
     with pytest.raises(FlagError, match=f"^{parameter}"):
-        function(value) if parameter == "folders" else function(**{**given, parameter: value})
+        function(value) if parameter in ("folders", "runs") else function(**{**given, parameter: value})
 
 
 @pytest.mark.parametrize(

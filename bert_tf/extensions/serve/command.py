@@ -13,14 +13,13 @@ _WARNINGS = -1  # verbosity in a program, which may set up its own log
 
 
 @takes(ServeConfig)
-def serve(run: str | os.PathLike[str], *others: str | os.PathLike[str], **settings: Any) -> None:
+def serve(*runs: str | os.PathLike[str], **settings: Any) -> None:
     """Serves a trained model, or several, over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
 
     It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
 
     Args:
-      run: folder of a run, or a checkpoint.
-      *others: further models, see docs/serving.md.
+      *runs: folders of runs, or checkpoints; one, or several as docs/serving.md describes.
       **settings: settings of the command, by flag name.
 
     Raises:
@@ -29,7 +28,7 @@ def serve(run: str | os.PathLike[str], *others: str | os.PathLike[str], **settin
     """
     from bert_tf.extensions.serve.running import run_service
 
-    run_service(configured(*(os.fspath(name) for name in (run, *others)), **settings), verbosity=_WARNINGS)
+    run_service(configured(*(os.fspath(run) for run in runs), **settings), verbosity=_WARNINGS)
 
 
 def _run(call: Call) -> None:

@@ -136,7 +136,7 @@ refuse_taken(ServeConfig, {name: one.serving for name, one in extension.installe
 
 
 def configured(*runs: str, **values: Any) -> ServeConfig:
-    return read_settings(ServeConfig, {"runs": runs, **values})
+    return read_settings(ServeConfig, {"runs": runs or None, **values})
 
 
 def name_of(run: str) -> str:
