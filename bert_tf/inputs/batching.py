@@ -28,7 +28,7 @@ Rows = npt.NDArray[np.int64]  # numbers of rows
 class Schedule:
     """How long to train."""
 
-    rows: int  # units; windows of a long text count separately
+    rows: int  # units
     batch_size: int  # units per step, over all replicas
     epochs: float  # may be fractional
     fixed_steps: int | None = None  # overrides epochs; None to use them

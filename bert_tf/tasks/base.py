@@ -124,12 +124,15 @@ class Family(Protocol):
 
     @property
     def trains_on_windows(self) -> bool:
-        """Whether every window of a long text can be trained on; otherwise text that is cut off is lost for training."""
+        """Whether a text's windows are always made, and trained on one by one, whatever `Limits.long_text` says."""
         return False
 
     @property
     def trains_together(self) -> bool:
-        """Whether the rows of an example stay in one batch; see `Features.together`."""
+        """Whether the head has a loss of an example's rows in one batch, as windows of a long text; see `Features.together`.
+
+        Without this and `trains_on_windows`, training cuts texts that evaluation reads in windows.
+        """
         return False
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:

@@ -23,10 +23,10 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
-from bert_tf.tasks.base import Example, Limits
+from bert_tf.tasks.base import Example
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.training import speed
-from bert_tf.training.run import Run
+from bert_tf.training.run import Run, together, training_limits
 from bert_tf.training.settings import LAMB
 
 # Relative error of the forecast: a step that exceeds the memory by more is certain not to fit.
@@ -42,7 +42,8 @@ class Lengths(NamedTuple):
     tokens: int  # of the longest example, the padded length of its batch
     padding: float  # share of positions
     spread: float  # standard deviation of padding between examples
-    together: int = 1  # max rows of an example; 1 if rows are drawn singly
+    rows_per_example: float = 1.0  # mean; 1 if rows are drawn singly
+    most_rows: int = 1  # of an example
     places: int = 0  # max slots of a row
 
 
@@ -89,11 +90,13 @@ def _lengths(run: Run, split: str | None = None) -> Lengths:
     longest = _features(run, heapq.nlargest(_LONGEST, examples, key=lambda example: sum(map(len, example.texts))))
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
     tokens = speed.batching(options, run.spec.data.max_seq_length).tokens(int(most))
-    together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
+    most_rows = int(max(longest.unit_rows.max(), some.unit_rows.max()))
     places = 0 if longest.slots is None else int(longest.slots.max(initial=0))
     if options.group_by_length:  # the longest are in one batch
-        return Lengths(tokens, 0.0, 0.0, together, places)
-    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together, places)
+        is_longest = some.unit_lengths == some.unit_lengths.max()
+        return Lengths(tokens, 0.0, 0.0, float(some.unit_rows[is_longest].mean()), most_rows, places)
+    padding, spread = 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens
+    return Lengths(tokens, padding, spread, float(some.unit_rows.mean()), most_rows, places)
 
 
 def _of_rows(run: Run, examples: OnDisk) -> Lengths:
@@ -105,8 +108,8 @@ def _of_rows(run: Run, examples: OnDisk) -> Lengths:
 
 
 def _features(run: Run, examples: Sequence[Example]) -> Features:
-    data = run.spec.data
-    return run.task.family.features(examples, run.weights.tokenizer, Limits(data.max_seq_length))
+    family = run.task.family
+    return together(family.features(examples, run.weights.tokenizer, training_limits(run)), family)
 
 
 def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
@@ -120,6 +123,8 @@ def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         pack_tokens=computing.pack_tokens,
         padding=lengths.padding,
         spread=lengths.spread,
+        rows_per_example=lengths.rows_per_example,
+        most_rows=lengths.most_rows,
         places=lengths.places,
         last_layer_cls_only=computing.last_layer_cls_only,
         custom_gradients=computing.custom_gradients,
@@ -151,8 +156,7 @@ def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> Comput
 def _in_parts(run: Run, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Run, ComputeOptions]:
     """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
     batch_size = run.spec.train.train_batch_size
-    rows = batch_size * lengths.together
-    smallest = fitting.in_fewest_parts(Step(run.config, lengths.tokens, rows, options), memory)
+    smallest = fitting.in_fewest_parts(Step(run.config, lengths.tokens, batch_size, options), memory)
     if smallest is None or smallest.options == options:
         return run, options
     count = smallest.options.micro_batches
@@ -163,8 +167,7 @@ def _in_parts(run: Run, options: ComputeOptions, lengths: Lengths, memory: int) 
 
 def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
     batch_size = run.spec.train.train_batch_size
-    rows = batch_size * lengths.together
-    step = Step(run.config, lengths.tokens, rows, options)
+    step = Step(run.config, lengths.tokens, batch_size, options)
     estimate = forecast(*step)
     message = (
         f"training needs about {estimate.needed // MEBIBYTE} MiB on each GPU, {estimate.gaps // MEBIBYTE} MiB of it for"
@@ -176,10 +179,8 @@ def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     users = gpu_failures.others()
     message += f" ({users})" if users else ""
     plans = [entry.remedies for entry in extension.installed().values() if entry.remedies]
-    helps: list[str] = []
-    if lengths.together == 1:  # else batch sizes would count rows
-        helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]
-    largest = fitting.largest_batch(step, memory) // lengths.together
+    helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]
+    largest = fitting.largest_batch(step, memory)
     has_flag = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not has_flag else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]

@@ -172,12 +172,11 @@ def features(run: Run, split: str) -> Features:
     part = examples if isinstance(examples, PartOfSplit) else None
     whole = part.whole if part else Whole(split, examples, run.output_dir / run_layout.FEATURES)
     trains = split in run.splits.get(TRAIN, ())
-    truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
-    long_text = TRUNCATE if truncates else data.long_text
+    limits = training_limits(run) if trains else Limits(data.max_seq_length, data.long_text)
 
     def build() -> Features:
         describe.log_writing(len(whole.examples))
-        return family.features(whole.examples, run.weights.tokenizer, Limits(data.max_seq_length, long_text))
+        return family.features(whole.examples, run.weights.tokenizer, limits)
 
     key = cache.CacheKey(
         task=run.task.name,
@@ -187,22 +186,36 @@ def features(run: Run, split: str) -> Features:
         examples=part.whole.digest if part else run.digest(split),
         vocabulary=run.vocabulary.fingerprint,
         lower_case=data.do_lower_case,
-        max_seq_length=data.max_seq_length,
-        long_text=long_text,
+        max_seq_length=limits.max_seq_length,
+        long_text=limits.long_text,
         of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
     )
     columns, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=run.machine.is_chief)
     columns = columns.taken(part.numbers) if part else columns
+    columns = together(columns, family) if trains else columns
     _describe(run, split, columns, data.max_seq_length)
     log.info(
-        "%s: %d examples, %.1f tokens on average, %d%s truncated to %d%s",
-        *(split, columns.examples, columns.lengths.mean(), columns.truncated),
+        "%s: %d examples%s, %.1f tokens on average, %d%s truncated to %d%s",
+        *(split, columns.examples, "" if len(columns) == columns.examples else f" in {len(columns)} rows"),
+        *(columns.lengths.mean(), columns.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
     _say_truncated(split, columns, data.max_seq_length)
     if trains:
         _say_left_out(split, examples, columns)
     return columns
+
+
+def training_limits(run: Run) -> Limits:
+    data, family = run.spec.data, run.task.family
+    truncates = data.long_text == WINDOWS and not (family.trains_on_windows or family.trains_together)
+    return Limits(data.max_seq_length, TRUNCATE if truncates else data.long_text)
+
+
+def together(columns: Features, family: Family) -> Features:
+    """Returns the rows with the windows of a text in one batch, if the family's loss is of a whole text."""
+    unites = family.trains_together and columns.example_ids is not None
+    return dataclasses.replace(columns, together=True) if unites else columns
 
 
 def _describe(run: Run, split: str, columns: Features, longest: int) -> None:

@@ -59,7 +59,7 @@ class TextSettings:
     max_seq_length: int = setting(128, "maximum input length in word pieces", of_recipes=True)
     long_text: str = setting(
         "truncate",
-        f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)",
+        f"longer inputs: {', '.join(LONG_TEXTS)} (the mean of their logits)",
         choices=LONG_TEXTS,
         of_labels=True,
     )

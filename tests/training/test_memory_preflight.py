@@ -1,6 +1,7 @@
 """Refusals and warnings of the training command where the forecast exceeds the memory of a GPU; none is needed here."""
 
 import dataclasses
+import json
 
 import pytest
 import tensorflow as tf
@@ -32,15 +33,17 @@ def project(tmp_path_factory):
 
 
 def prepared(project, machine=GPU, **extra):
-    arguments = ["run_classifier.py", *project.flags("out", do_train=True, **extra)]
+    flags = project.flags("out", do_train=True, **extra)
+    reads_files = "train_file" in extra
+    arguments = ["run_classifier.py", *(flag for flag in flags if not (reads_files and flag.startswith("--data_dir=")))]
     return preparation.prepare(classifier.parse(arguments), machine, environment={})
 
 
-def planned(prepared_run, **options):
+def planned(prepared_run, batch_size=None, **options):
     """The forecast of a run's step, as the preflight makes it."""
     lengths = memory_preflight._lengths(prepared_run)
     found = dataclasses.replace(memory_preflight._options(prepared_run, lengths, hosted=False), **options)
-    batch_size = prepared_run.spec.train.train_batch_size
+    batch_size = batch_size or prepared_run.spec.train.train_batch_size
     return step_peak.forecast(prepared_run.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
 
 
@@ -50,6 +53,29 @@ def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
     found = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
     assert found.head == ((9, given.config.hidden_size), (9,))
     assert not found.last_layer_cls_only
+
+
+def test_windows_of_the_longest_text_are_counted(project, tmp_path):
+    texts_of = [*["rain " * 8] * 30, "rain " * 100, "rain " * 30]
+    (tmp_path / "train.jsonl").write_text(
+        "".join(json.dumps({"text": t, "label": n % 2}) + "\n" for n, t in enumerate(texts_of))
+    )
+    files = {"train_file": tmp_path / "train.jsonl", "dev_file": tmp_path / "train.jsonl"}
+    ways = {
+        "task_name": "custom",
+        "problem": "classification",
+        "long_text": "windows",
+        "max_seq_length": 12,
+        "defer_embeddings": False,
+    }
+    given = prepared(project, **ways, **files)
+    lengths = memory_preflight._lengths(given)
+    assert (lengths.most_rows, lengths.rows_per_example) == (19, pytest.approx((30 + 19 + 5) / 32))
+    for count, rows in ((1, 31), (2, 24), (8, 19)):  # in the largest part of a batch of 8
+        as_rows = planned(given, most_rows=1, rows_per_example=1.0, micro_batches=count, batch_size=count * rows)
+        assert planned(given, micro_batches=count) == as_rows
+    grouped = memory_preflight._lengths(prepared(project, group_by_length=True, **ways, **files))
+    assert (grouped.most_rows, grouped.rows_per_example) == (19, 12)  # the two long texts are as long as a row
 
 
 def test_both_phases_of_pre_training_are_forecast_with_their_masked_words(project, tmp_path, caplog):
@@ -152,7 +178,7 @@ def test_padding_and_lengths_are_those_of_the_examples_however_few_are_long(proj
     assert 0.0 < longest.padding < whole.padding < 1.0
     assert 0.0 < whole.spread < longest.spread < 0.5
     assert whole.tokens * (1 - whole.padding) == pytest.approx(longest.tokens * (1 - longest.padding))
-    assert grouped == (longest.tokens, 0.0, 0.0, 1, 0)
+    assert grouped == (longest.tokens, 0.0, 0.0, 1.0, 1, 0)
     assert longest.tokens % 8
     assert halves.tokens == -(-longest.tokens // 8) * 8
     given = prepared(project)

@@ -17,8 +17,9 @@ from bert_tf.fields import Field
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 IS_ANSWER = Field("is_answer", dtype=np.float32)  # 1 in rows of the right option
+BEGINS = Field("begins", dtype=np.bool_)  # whether a row is the first of its option
 OPTION_IDS = Field("option_ids", in_batches=False)  # the row's option among all options, rising
-FIELDS = (IS_ANSWER, OPTION_IDS)
+FIELDS = (IS_ANSWER, BEGINS, OPTION_IDS)
 NO_ANSWER = -1
 
 _OF_OTHERS = 4  # an option may take all but a quarter of a row, which is for context and question
@@ -76,7 +77,11 @@ def build(
         token_ids=token_ids,
         lengths=lengths,
         first_lengths=first_lengths,
-        targets={IS_ANSWER.name: right[option_of].astype(np.float32), OPTION_IDS.name: option_of},
+        targets={
+            IS_ANSWER.name: right[option_of].astype(np.float32),
+            BEGINS.name: np.diff(option_of, prepend=-1) > 0,
+            OPTION_IDS.name: option_of,
+        },
         fields=FIELDS,
         example_ids=rows,
         truncated=_truncated(context.lengths, asked, _longest(options.lengths, counts), room, long_text),

@@ -1,4 +1,4 @@
-"""A classification that also learns from which rows of a batch are of one class.
+"""A classification that also learns from which texts of a batch are of one class; windows of a text are averaged.
 
 Shapes: B batch, D hidden size.
 """
@@ -13,6 +13,7 @@ from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Around, Features, LossOptions, Outputs
+from bert_tf.modeling.heads.groups import Groups
 from bert_tf.modeling.heads.sentence import LABELS
 
 tf1 = tf.compat.v1
@@ -23,7 +24,7 @@ _POOLED = "pooled"  # name of the vectors that the loss compares
 
 @dataclasses.dataclass(frozen=True)
 class ContrastedHead(Around):
-    """A classification that also learns from which rows of a batch are of one class (Gunel et al., 2021)."""
+    """A classification that also learns from which texts of a batch are of one class (Gunel et al., 2021)."""
 
     share: float  # of the loss
 
@@ -34,8 +35,9 @@ class ContrastedHead(Around):
         return {**self.head.compute(encoded, features, config, execution), _POOLED: encoded.pooled}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        contrasted = supervised_contrastive_loss(outputs[_POOLED], features[LABELS])
-        return (1.0 - self.share) * self.head.losses(outputs, features, options) + self.share * contrasted
+        texts = Groups.of_examples(features)
+        contrasted = supervised_contrastive_loss(texts.mean(outputs[_POOLED]), texts.first(features[LABELS]))
+        return (1.0 - self.share) * self.head.losses(outputs, features, options) + self.share * texts.spread(contrasted)
 
 
 def supervised_contrastive_loss(vectors: tf.Tensor, label_ids: tf.Tensor, temperature: float = 0.3) -> tf.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -64,6 +65,9 @@ class PlanSettings:
     max_predictions_per_seq: int = setting(
         0, "masked words per row, with the pre-training head; default: 20 for that task", lowest=0
     )
+    rows_per_example: float = setting(
+        1.0, "mean rows of an example: windows of a long text (--long_text=windows), options of a question", lowest=0
+    )
     padding: float = setting(0.0, "share of padding, 0 to 1; saved by --pack_tokens", lowest=0)
     extensions: Any = group(_Adapting)
     host_embeddings: bool = setting(False, "embeddings in host memory, as with --place=embeddings:/CPU:0")
@@ -73,6 +77,8 @@ class PlanSettings:
     def __post_init__(self) -> None:
         if not 0.0 <= self.padding < 1.0:  # nan is neither
             raise FlagError(f"--padding={self.padding:g}: must be at least 0 and less than 1")
+        if not 1.0 <= self.rows_per_example < math.inf:
+            raise FlagError(f"--rows_per_example={self.rows_per_example:g}: must be at least 1")
         if self.gradient_accumulation_steps * self.num_gpus > self.train_batch_size:
             raise FlagError(f"--train_batch_size={self.train_batch_size}: fewer examples than micro-batches on all devices")
 
@@ -144,11 +150,12 @@ def as_json(plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    config, tokens, batch_size, _ = plan.step
+    config, tokens, batch_size, options = plan.step
     usage, memory = plan.found, plan.memory
     heads, words = config.num_attention_heads, config.vocab_size
     yield f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {heads} heads, vocabulary {words}"
-    yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB"
+    rows = f" with {options.rows_per_example:g} rows each" if options.rows_per_example > 1.0 else ""
+    yield f"sequence {tokens}, batch {batch_size}{rows}; memory {_mb(memory)} MiB"
     yield ""
     yield f"{'part':<12}{'MiB':>10}"
     for part in _PARTS:
@@ -193,13 +200,17 @@ def _step(settings: PlanSettings) -> Step:
     parts.check_layers(frozen, config.weighted_layers, shared=config.weighted_layers < config.num_hidden_layers)
     options = ComputeOptions(
         micro_batches=settings.gradient_accumulation_steps,
+        most_rows=math.ceil(settings.rows_per_example),
         frozen=frozen,
         replicas=settings.num_gpus,
         lamb=settings.optimizer == LAMB,
         averages=settings.ema is not None,
         evaluates=settings.eval_every_n_steps > 0,
         growth=settings.gpu_memory_growth,
-        **{name: getattr(settings, name) for name in ("recompute", "precision", "padding", "host_embeddings")},
+        **{
+            name: getattr(settings, name)
+            for name in ("recompute", "precision", "padding", "rows_per_example", "host_embeddings")
+        },
         **_exact(settings),
     )
     if head is not None:

@@ -18,6 +18,7 @@ from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.groups import Groups
 
 tf1 = tf.compat.v1
 
@@ -54,8 +55,8 @@ class _PairsHead(Head):
             else:
                 cosines = (tf.matmul(vectors, vectors, transpose_b=True) for vectors in (ours, theirs))  # [B, B]
                 losses = tf.reduce_mean(tf.math.squared_difference(*cosines), axis=-1)
-            groups = features[GROUPS.name]
-            return _over_rows(tf.math.segment_mean(losses, groups), groups)
+            pairs = Groups.of_examples(features)
+            return pairs.spread(pairs.mean(losses))
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """[B, D] vectors of length 1, whose products are cosines."""
@@ -96,7 +97,8 @@ def cosine_loss(vectors: tf.Tensor, scores: tf.Tensor, sides: tf.Tensor, groups:
     with tf1.name_scope(SCOPE):
         first, second = _directions(vectors, sides, groups)
         cosines = tf.reduce_sum(first * second, axis=-1)  # [G]
-        return _over_rows(tf.math.squared_difference(cosines, tf.math.segment_mean(scores, groups)), groups)
+        pairs = Groups(groups)
+        return pairs.spread(tf.math.squared_difference(cosines, pairs.mean(scores)))
 
 
 def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *, temperature: float) -> tf.Tensor:
@@ -109,16 +111,10 @@ def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *,
         first, second = _directions(vectors, sides, groups)
         logits = tf.matmul(first, second, transpose_b=True) / temperature  # [G, G]
         diagonal = tf.range(tf.shape(logits)[0])
-        return _over_rows(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=diagonal, logits=logits), groups)
+        return Groups(groups).spread(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=diagonal, logits=logits))
 
 
 def _directions(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Unit vectors [G, D] of first and of second texts."""
     texts = tf.nn.l2_normalize(tf.math.segment_mean(vectors, 2 * groups + sides), axis=-1)  # [2 G, D]
     return texts[::2], texts[1::2]
-
-
-def _over_rows(losses: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
-    """Divides the [G] losses of pairs evenly among their [B] rows."""
-    rows = tf.math.segment_sum(tf.ones_like(groups, tf.float32), groups)  # [G]
-    return tf.gather(losses / rows, groups)

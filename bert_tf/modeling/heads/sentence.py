@@ -1,12 +1,15 @@
 """Heads over one vector per sequence: classification, regression, multi-label.
 
+The loss of a text in several windows is that of the mean of their logits, as in evaluation.
+
 Shapes: B batch, D hidden size, L labels.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +21,7 @@ from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
+from bert_tf.modeling.heads.groups import Groups
 
 tf1 = tf.compat.v1
 
@@ -52,15 +56,28 @@ class _SentenceHead(Head):
             return {LOGITS: score(execution.dropout(encoded.pooled, DROPOUT_RATE))}
 
 
+def _labelled(loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], outputs: Outputs, features: Features) -> tf.Tensor:
+    """[B] losses of logits and labels of each text, spread over its rows."""
+    texts = Groups.of_examples(features)
+    return texts.spread(loss(texts.mean(outputs[LOGITS]), texts.first(features[LABELS])))
+
+
+def _taught(
+    loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], outputs: Outputs, teacher: Outputs, features: Features
+) -> tf.Tensor:
+    """[B] losses of logits and a teacher's logits of each text, spread over its rows."""
+    texts = Groups.of_examples(features)
+    return texts.spread(loss(texts.mean(outputs[LOGITS]), texts.mean(teacher[LOGITS])))
+
+
 class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return classification_loss(outputs[LOGITS], features[LABELS], **dataclasses.asdict(options))
+        return _labelled(functools.partial(classification_loss, **dataclasses.asdict(options)), outputs, features)
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
-        del features
-        return divergence(outputs[LOGITS], teacher[LOGITS], temperature)
+        return _taught(functools.partial(divergence, temperature=temperature), outputs, teacher, features)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.nn.softmax(outputs[LOGITS])}
@@ -71,11 +88,15 @@ class RegressionHead(_SentenceHead):
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         del options
-        return regression_loss(outputs[LOGITS], features[LABELS])
+        return _labelled(regression_loss, outputs, features)
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
-        del features, temperature
-        return regression_loss(outputs[LOGITS], tf.squeeze(teacher[LOGITS], axis=-1))
+        del temperature
+
+        def loss(logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+            return regression_loss(logits, tf.squeeze(wanted, axis=-1))
+
+        return _taught(loss, outputs, teacher, features)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"scores": tf.squeeze(outputs[LOGITS], axis=-1)}
@@ -85,12 +106,13 @@ class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return multi_label_loss(outputs[LOGITS], features[LABELS], **dataclasses.asdict(options))
+        return _labelled(functools.partial(multi_label_loss, **dataclasses.asdict(options)), outputs, features)
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
-        del features
-        target = tf.sigmoid(teacher[LOGITS] / temperature)
-        return temperature**2 * multi_label_loss(outputs[LOGITS] / temperature, target)
+        def loss(logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+            return temperature**2 * multi_label_loss(logits / temperature, tf.sigmoid(wanted / temperature))
+
+        return _taught(loss, outputs, teacher, features)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.sigmoid(outputs[LOGITS])}

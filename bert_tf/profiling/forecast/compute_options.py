@@ -31,6 +31,8 @@ class ComputeOptions:
     """How a step is computed; fields are named after the flags of the training command."""
 
     micro_batches: int = 1
+    rows_per_example: float = 1.0  # mean number of windows of a text, or of options of a question
+    most_rows: int = 1  # of an example; one is in the largest micro-batch
     recompute: bool = False  # keep only the input of each layer
     precision: str = "default"  # of activations
     frozen: frozenset[Part] = frozenset()
@@ -71,7 +73,7 @@ class Step(NamedTuple):
 
     config: BertConfig
     tokens: int  # sequence length
-    batch_size: int  # over all replicas and micro-batches
+    batch_size: int  # examples over all replicas and micro-batches
     options: ComputeOptions = ComputeOptions()
 
     def having(self, **changes: Any) -> Step:

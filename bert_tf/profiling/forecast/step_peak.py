@@ -130,11 +130,12 @@ class _Step:
     def __init__(self, config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> None:
         self._config, self._options = config, options
         own_batch = -(-batch_size // options.replicas)
-        examples = -(-own_batch // options.micro_batches)
+        examples = self._sequences(-(-own_batch // options.micro_batches))
         rows = max(examples, round(examples * tokens * self._real(examples))) if options.pack_tokens else examples * tokens
         self._shape = Shape(examples, tokens, rows, BYTES[options.precision])
         self._words = config.vocab_size * config.embedding_width
-        read = max(1, round(own_batch * tokens * (self._real(own_batch) if options.pack_tokens else 1.0)))
+        drawn = self._sequences(own_batch)
+        read = max(1, round(drawn * tokens * (self._real(drawn) if options.pack_tokens else 1.0)))
         # As if words were drawn uniformly: real text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
@@ -153,6 +154,10 @@ class _Step:
         self._trains_words = self._has_words and EMBEDDINGS not in options.frozen
         self._defers = options.defers and self._has_words
         self._tied = options.tied_words and self._trains_words
+
+    def _sequences(self, examples: int) -> int:
+        """Returns the rows of a batch that has the example with the most."""
+        return self._options.most_rows + round((examples - 1) * self._options.rows_per_example)
 
     def _real(self, examples: int) -> float:
         """Returns the share of real tokens in the fullest of many batches."""

@@ -58,6 +58,7 @@ class SentenceFamily(Family):
     id_column: str | None = None
     decision: Decision = PUBLISHED
 
+    trains_together = True
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     # Few examples need more epochs, and regularization against memorizing them, so that seeds differ less; chosen by mean
     # and spread over ten seeds (benchmarks/accuracy.md).
@@ -125,7 +126,7 @@ class SentenceFamily(Family):
         )
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        return balanced_weights(features.targets[FIELD], self.head)
+        return balanced_weights(features.targets[FIELD][features.first_rows], self.head)
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> scores.Logits:
         del examples

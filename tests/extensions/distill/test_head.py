@@ -67,7 +67,10 @@ CASES = {
         lambda found, teacher: (found - teacher)[:, 0] ** 2,
     ),
     MULTI_LABEL: (HeadSpec(3, MULTI_LABEL), "logits", numbers(2, 3), numbers(2, 3), {}, of_scores),
-    CHOICE: (HeadSpec(1, CHOICE), "logits", numbers(2), numbers(2), {"groups": [0, 0]}, of_options),
+    CHOICE: (
+        *(HeadSpec(1, CHOICE), "logits", numbers(2), numbers(2), {"groups": [0, 0], "begins": [True, True]}),
+        of_options,
+    ),
     TAGS: (HeadSpec(2, TAGS), "logits", numbers(2, 3, 2), numbers(2, 3, 2), {"tag_ids": [[1, 0, -1], [-1, 0, -1]]}, of_tags),
     SPAN: (HeadSpec(2, SPAN), "span_logits", numbers(2, 3, 2), numbers(2, 3, 2), {"is_counted": [1.0, 1.0]}, of_ends),
     SIMILARITY: (HeadSpec(1, SIMILARITY), "vectors", numbers(2, 4), numbers(2, 4), {"groups": [0, 0]}, of_vectors),

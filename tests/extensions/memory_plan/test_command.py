@@ -60,11 +60,11 @@ def test_whether_it_fits_is_the_status_and_what_takes_memory(plan, tmp_path):
     assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table
 
 
-SAME = {"recompute": True, "precision": "bfloat16", "padding": 0.25}
+SAME = {"rows_per_example": 2.5, "recompute": True, "precision": "bfloat16", "padding": 0.25}
 ALL = {**SAME, "train_batch_size": 64, "gradient_accumulation_steps": 2, "freeze": "embeddings,0-3", "num_gpus": 2}
 ALL |= {"eval_every_n_steps": 100, "gpu_memory_growth": True}
 OF_ALL = {**SAME, "micro_batches": 2, "replicas": 2, "frozen": ["0", "1", "2", "3", "embeddings"]}
-OF_ALL |= {"evaluates": True, "growth": True}
+OF_ALL |= {"evaluates": True, "growth": True, "most_rows": 3}
 PUBLISHED = dict.fromkeys(("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"), False)
 
 
@@ -117,6 +117,7 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
         ({"bert_config_file": "none.json"}, "none.json: cannot read the configuration"),
         ({"max_seq_length": 513}, "--max_seq_length=513: must be 1 to 512, the positions of the model"),
         ({"padding": 1.0}, "--padding=1: must be at least 0"),
+        ({"rows_per_example": 0.5}, "--rows_per_example=0.5: must be at least 1"),
         ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
         ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
         ({"max_predictions_per_seq": 20, "task_name": "SQuAD"}, "give one of them"),
