@@ -34,12 +34,18 @@ class Encoder:
     pooler_norm: str | None = None  # LayerNorm after it
     classifier: str = "classifier"  # output layer of the sentence classifier
     answers: str = "qa_outputs"  # output layer of question answering
+    masked_words: Mapping[str, str] | None = None  # head of masked words, by BERT's names; None if it has another form
     vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
     expected: Values = dataclasses.field(default_factory=dict)  # the only supported values of config.json
     read: Callable[[Values], Values] = dict  # brings newer and older forms of config.json to one
     written: Callable[[Values], Values] = lambda _: {}  # further entries of a config.json, from the others
+
+    def of_masked_words(self, name: str) -> str:
+        """Name of a weight of the head of masked words, by BERT's."""
+        part = next((part for part in self.masked_words or () if name.startswith(part)), "")
+        return (self.masked_words or {}).get(part, "") + name[len(part) :]
 
     def weight(self, name: str) -> str:
         """Name of a weight, without prefix, by BERT's."""
@@ -52,6 +58,16 @@ class Encoder:
         return name
 
 
+def _masked_words(dense: str, norm: str, bias: str) -> dict[str, str]:
+    """Names of the head of masked words by BERT's."""
+    predictions = "cls.predictions"
+    return {f"{predictions}.transform.dense": dense, f"{predictions}.transform.LayerNorm": norm, f"{predictions}.bias": bias}
+
+
+_DECODER = "cls.predictions.decoder"  # the word vectors again
+_LM_HEAD = {**_masked_words("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"), _DECODER: "lm_head.decoder"}
+
+
 # Liu et al. (2019, arXiv 1907.11692): one segment. Their code numbers positions from the id of padding on, which is 1.
 _ROBERTA = Encoder(
     "Roberta",
@@ -59,6 +75,7 @@ _ROBERTA = Encoder(
     pooler="classifier.dense",
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
+    masked_words=_LM_HEAD,
     first_position=2,
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
@@ -123,8 +140,14 @@ def _of_deberta(values: Values) -> Values:
     return values
 
 
+def _for_deberta(values: Values) -> Values:
+    """The older of two heads of masked words has word vectors of its own."""
+    has_words = any(name.endswith("MaskedLM") for name in values["architectures"])
+    return {"pooler_hidden_size": values["hidden_size"], **({"legacy": False} if has_words else {})}
+
+
 ENCODERS: dict[str, Encoder] = {
-    "bert": Encoder("Bert", "bert.", base_pooler=True, vocabulary=_WORD_PIECES),
+    "bert": Encoder("Bert", "bert.", base_pooler=True, masked_words={}, vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
@@ -161,6 +184,10 @@ ENCODERS: dict[str, Encoder] = {
             ("output.LayerNorm", "output_layer_norm"),
         ),
         pooler="pre_classifier",
+        masked_words={
+            **_masked_words("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+            _DECODER: "vocab_projector",
+        },
         vocabulary=_WORD_PIECES,
     ),
     "roberta": _ROBERTA,
@@ -209,6 +236,7 @@ ENCODERS: dict[str, Encoder] = {
         pooler="classifier.dense",
         choice_pooler="mpnet.pooler.dense",
         classifier="classifier.out_proj",
+        masked_words=_LM_HEAD,
         first_position=2,
         expected={"pad_token_id": 1, "relative_attention_num_buckets": 32},  # their code has 32, whatever the file says
     ),
@@ -224,6 +252,7 @@ ENCODERS: dict[str, Encoder] = {
             ("embeddings.relative_embeddings", "encoder.rel_embeddings.weight"),
             ("embeddings.relative.LayerNorm", "encoder.LayerNorm"),
         ),
+        masked_words=_masked_words(*(f"lm_predictions.lm_head.{part}" for part in ("dense", "LayerNorm", "bias"))),
         unused=("embeddings.position_embeddings.weight",),
         expected={
             "relative_attention": True,
@@ -235,7 +264,7 @@ ENCODERS: dict[str, Encoder] = {
             "pooler_dropout": 0,
         },
         read=_of_deberta,
-        written=lambda values: {"pooler_hidden_size": values["hidden_size"]},
+        written=_for_deberta,
     ),
     # Warner et al. (2024, arXiv 2412.13663): norms come first, dense layers have no biases, layers attend within a window.
     "modernbert": Encoder(
@@ -287,6 +316,7 @@ ENCODERS: dict[str, Encoder] = {
         ),
         pooler="head.dense",
         pooler_norm="head.norm",
+        masked_words={"cls.predictions.bias": "decoder.bias", _DECODER: "decoder"},
         answers="classifier",
         expected={
             "attention_bias": False,

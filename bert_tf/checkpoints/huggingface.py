@@ -36,7 +36,10 @@ VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 # In the header of a safetensors file with a pre-training or task head.
-_OF_HEADS = (b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.')
+_OF_HEADS = (
+    *(b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.'),
+    *(b'"lm_head.bias"', b'"vocab_projector.bias"', b'"lm_predictions.lm_head.bias"', b'"decoder.bias"'),
+)
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
@@ -64,7 +67,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     has_pooler = any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs)
     pairs = [(name, pair) for name, pair in pairs if has_pooler or not pair.published.startswith(_POOLER)]
     problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
-    pairs += [(pair.huggingface, pair) for pair in _heads(config, names, architecture)]
+    pairs += _heads(config, names, architecture)
     problems += _problems(stored.entries, names, pairs, config)
     refuse(path, problems)
     weights = {} if has_pooler else _new_pooler(config)
@@ -72,7 +75,8 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
         log.warning("%s: has no pooler: it is newly initialized", path)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
-    words_of_head = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
+    copied = ENCODERS[config.model_type].of_masked_words(_WORDS_OF_HEAD)
+    words_of_head = stored.read(names[copied]) if copied in names else None
     if words_of_head is not None and not np.array_equal(words_of_head, weights[_WORDS]):
         log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
         weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
@@ -151,7 +155,7 @@ def _part(name: str, prefix: str) -> str:
 
 def pairs_in(config: BertConfig, names: Collection[str], architecture: str = "") -> list[tuple[str, NamePair]]:
     """Names of a file's weights in the layout of transformers, with their pairs; of those that it has not, too."""
-    return [*_encoder(config, names), *((pair.huggingface, pair) for pair in _heads(config, names, architecture))]
+    return [*_encoder(config, names), *_heads(config, names, architecture)]
 
 
 def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, NamePair]]:
@@ -167,15 +171,18 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
     ]
 
 
-def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[NamePair]:
+def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[tuple[str, NamePair]]:
     """Names of the heads that a file has, a task's only with both of its variables."""
-    row = ENCODERS[config.model_type]
-    yield from (pair for pair in PRETRAINING if pair.huggingface in names)
+    row, known = ENCODERS[config.model_type], pretraining_shapes(config)
+    for pair in PRETRAINING:
+        name = next((name for name in (row.of_masked_words(pair.huggingface), pair.huggingface) if name in names), None)
+        if name is not None and pair.published in known:
+            yield name, pair
     of_sentences = {name: theirs.replace("classifier", row.classifier) for name, theirs in CLASSIFIER.items()}
     answers = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in ANSWERS.items()}
     for head in (answers,) if "QuestionAnswering" in architecture else (of_sentences, CLASSIFIER, answers):
         if set(head.values()) <= set(names):
-            yield from (NamePair(*pair, False) for pair in head.items())
+            yield from ((theirs, NamePair(ours, theirs, False)) for ours, theirs in head.items())
             return
 
 

@@ -86,12 +86,13 @@ def of_encoder(architecture: Architecture, config: BertConfig) -> Architecture:
     if config.model_type == "bert":
         return architecture
     is_choice, is_sequence = (architecture.name.endswith(end) for end in ("MultipleChoice", "SequenceClassification"))
-    if "PreTraining" in architecture.name or architecture == MASKED_WORDS:
+    is_masked = architecture == MASKED_WORDS and row.masked_words is not None
+    if "PreTraining" in architecture.name or (architecture == MASKED_WORDS and not is_masked):
         raise FlagError(f"a pre-training head of {config.model_type} cannot be exported")
     weights = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in architecture.weights.items()}
     if is_sequence:
         weights = {name: theirs.replace("classifier", row.classifier) for name, theirs in weights.items()}
-    has_head = is_choice or is_sequence or (config.output_transform and bool(weights))
+    has_head = is_choice or is_sequence or (config.output_transform and (bool(weights) or is_masked))
     name, prefix = architecture.name.replace("Bert", row.classes, 1), row.prefix if architecture.prefix else ""
     of_row = dataclasses.replace(architecture, name=name, prefix=prefix, weights=weights)
     if row.base_pooler:
@@ -124,7 +125,7 @@ def write(
     Without an architecture it is guessed from the variable names; `facts` are further entries of config.json.
     """
     known = architecture or of_encoder(guessed(weights), config)
-    pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
+    pairs = {pair.published: pair for pair in (*other_names.HEADS, *_masked_words(config), *known.encoder_names(config))}
     huggingface_names = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
     names = {name: huggingface_names[name] for name in sorted(weights) if name in huggingface_names}
     transposed = {name for name in names if name.endswith("/kernel")}
@@ -146,6 +147,11 @@ def write(
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return names
+
+
+def _masked_words(config: BertConfig) -> Iterator[NamePair]:
+    row = ENCODERS[config.model_type]
+    return (pair._replace(huggingface=row.of_masked_words(pair.huggingface)) for pair in other_names.PRETRAINING)
 
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:

@@ -120,12 +120,12 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 def pretraining_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
     d, transform, pair = config.hidden_size, "cls/predictions/transform", "cls/seq_relationship"
-    biases = {f"{transform}/dense/bias": (d,), f"{transform}/LayerNorm/beta": (d,)} if config.biases else {}
+    of_transform = {f"{transform}/dense/kernel": (d, d), f"{transform}/LayerNorm/gamma": (d,)}
+    if config.biases:
+        of_transform |= {f"{transform}/dense/bias": (d,), f"{transform}/LayerNorm/beta": (d,)}
     return {
-        f"{transform}/dense/kernel": (d, d),
-        f"{transform}/LayerNorm/gamma": (d,),
-        **biases,
         "cls/predictions/output_bias": (config.vocab_size,),
+        **({} if config.output_transform else of_transform),  # else it is that of all heads of tokens
         f"{pair}/output_weights": (2, d),
         f"{pair}/output_bias": (2,),
     }
@@ -157,7 +157,7 @@ _GROUPS = (
         ),
     ),
     (POOLER, re.compile(r"(?:^|[./])pooler(?:_transform)?[./]")),
-    (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs)(?:[./]|$)")),
+    (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs|decoder|lm_head|lm_predictions|vocab_\w+)(?:[./]|$)")),
 )
 
 

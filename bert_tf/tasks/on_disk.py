@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.features.columns import Features, TrainingRows
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 
 class OnDisk(Sequence[Any], abc.ABC):
@@ -37,7 +37,7 @@ class OnDisk(Sequence[Any], abc.ABC):
 class Opening(NamedTuple):
     """Settings of a run beyond those of the task."""
 
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     max_seq_length: int  # tokens per row
     output_dir: Path  # of the run; intermediate files go into a subfolder
     eval_batch_size: int | None = None  # None if not set

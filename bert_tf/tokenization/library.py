@@ -32,6 +32,7 @@ _MOST_GAPS = 100_000  # ids without a piece
 _NO_ID = -1  # of the unknown token, if all characters are known
 _FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
 _UNNAMED: Mapping[str, str] = {}
+_BLANKS = ("\u0120", "\u2581")  # of byte-level BPE and of SentencePiece
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can escape them, UTF-8 has none
 
 
@@ -77,6 +78,26 @@ class LibraryVocabulary(Vocabulary):
         self.folder: Path | None = None
         beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []
         self.fingerprint = hashlib.sha256("\n".join([text, *beside]).encode()).hexdigest()
+
+    def word_piece(self, number: int) -> str:
+        piece = self.name(number)
+        if self._blank is None or piece in self.outside_texts:
+            return piece
+        text = self.library.decode([number]).strip().removeprefix(self._blank)
+        begins = piece.startswith(self._blank) or all(map(is_punctuation, text))
+        return (text if begins else f"##{text}") if text else piece
+
+    @functools.cached_property
+    def outside_texts(self) -> frozenset[str]:
+        """Also added pieces, and numbers without a piece."""
+        added = (token.content for token in self.library.get_added_tokens_decoder().values())
+        gaps = (token for token in self.tokens if token not in self._ids)
+        return super().outside_texts.union(added, gaps)
+
+    @functools.cached_property
+    def _blank(self) -> str | None:
+        """The character that pieces begin with for a blank before them, None in a vocabulary that marks continuations."""
+        return next((mark for mark in _BLANKS if any(token.startswith(mark) for token in self.tokens)), None)
 
     def to_text(self) -> str:
         return self._text

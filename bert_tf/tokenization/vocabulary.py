@@ -113,6 +113,15 @@ class Vocabulary:
         """Returns a piece, or the bracketed number of a padding row beyond the pieces."""
         return self.tokens[number] if number < len(self.tokens) else f"[{number}]"
 
+    def word_piece(self, number: int) -> str:
+        """Returns a piece in BERT's notation, whatever the tokenizer's own: ## before one that continues a word."""
+        return self.name(number)
+
+    @property
+    def outside_texts(self) -> frozenset[str]:
+        """Pieces that no text is cut into: special and unused ones."""
+        return frozenset((*self.special, *filter(UNUSED.fullmatch, self.tokens)))
+
     @property
     def pieces(self) -> tuple[str, ...]:
         """The tokens that words are cut into: without added ones, which come last."""

@@ -27,7 +27,6 @@ from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import lasting_names
-from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.part import Part
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.run import Run
@@ -157,7 +156,7 @@ def _opened(examples: Sequence[Example] | Unopened, spec: RunSpec, weights: Trai
         return examples
     return examples.opened(
         Opening(
-            word_pieces(weights.tokenizer, "pre-training"),
+            weights.tokenizer,
             spec.data.max_seq_length,
             spec.output.folder,
             spec.inference.eval_batch_size,

@@ -151,8 +151,8 @@ MAY_BE_ZERO = set(
     """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience eval_every_n_steps explain
     grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate lora_rank
     masked_lm_prob max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps
-    output_weight padding phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight rows_per_example
-    sampled_softmax seed short_seq_prob state_weight top unused warmup_proportion word""".split()
+    output_weight padding phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight
+    rows_per_example sampled_softmax seed short_seq_prob state_weight top unused warmup_proportion word""".split()
 )
 
 

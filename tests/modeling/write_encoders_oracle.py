@@ -5,16 +5,18 @@ Run by hand, in an environment with benchmarks/peers/transformers.txt:
 
 By model: its config.json, its weights, logits [B, L], [B, T, L] or [1, B], and, of sentence classifiers, the gradients of
 sum(logits * upstream) and the losses of steps of training without dropout; weights and gradients by transformers' names.
+masked_words_oracle.npz has the same of heads of masked words: logits [B, T, V], gradients of the loss, and losses.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
 
-TARGET = Path(__file__).with_name("encoders_oracle.npz")
+TARGET, MASKED_WORDS = (Path(__file__).with_name(f"{name}_oracle.npz") for name in ("encoders", "masked_words"))
 LENGTHS, TOKENS, VOCABULARY = (8, 5, 1), 8, 23
 CONFIGS = {
     "electra": transformers.ElectraConfig(
@@ -97,6 +99,7 @@ CLASSES = {
     "deberta-v2": "DebertaV2",
     "modernbert": "ModernBert",
 }
+WORDS = ("distilbert", "roberta", "mpnet", "deberta-v2", "modernbert")
 NORMS = ("LayerNorm.weight", "layer_norm.weight", "norm.weight")
 HEADS = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
 LABELS = ("no", "maybe", "yes")
@@ -125,7 +128,7 @@ def logits(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> torch.Tenso
     return torch.stack([out.start_logits, out.end_logits], dim=-1) if "start_logits" in out else out.logits
 
 
-def losses(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
+def losses(model: torch.nn.Module, loss_of: Callable[[], torch.Tensor]) -> np.ndarray:
     """Trains by AdamW and the published schedule; dropout is off."""
     whole = {False: [], True: []}
     for name, parameter in model.named_parameters():
@@ -135,7 +138,7 @@ def losses(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
     for step in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = PEAK * (step / WARMUP if step < WARMUP else 1 - step / STEPS)
-        loss = torch.nn.functional.cross_entropy(logits(model, inputs), torch.tensor(TRUE_LABELS))
+        loss = loss_of()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -144,18 +147,48 @@ def losses(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
     return np.array(found, np.float32)
 
 
+def filled(model: torch.nn.Module, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Makes up weights, and returns them."""
+    for name, parameter in model.named_parameters():
+        center = 1.0 if name.endswith(NORMS) else 0.0
+        parameter.data.copy_(torch.tensor(random.normal(center, 0.3, parameter.shape).round(1), dtype=torch.float32))
+    return {name: parameter.detach().numpy().copy() for name, parameter in model.named_parameters()}
+
+
+def write_masked_words() -> None:
+    """Some tokens are to be told from the others; the batch is not masked."""
+    random, inputs, arrays = np.random.default_rng(2), batch(), {}
+    places = (np.random.default_rng(3).random((len(LENGTHS), TOKENS)) < 0.5) & (inputs["input_mask"] == 1)
+    places[:, 0] = True
+    labels = torch.tensor(np.where(places, random.integers(2, VOCABULARY, places.shape), -100))
+    for kind in WORDS:
+        config = CONFIGS[kind]
+        config.legacy = False  # of two heads of DeBERTa, that of the published weights
+        model = getattr(transformers, f"{CLASSES[kind]}ForMaskedLM")(config).eval()
+        arrays |= {f"{kind}/weight/{name}": values for name, values in filled(model, random).items()}
+        arrays[f"{kind}/config"] = np.array(json.dumps({**config.to_dict(), "architectures": [type(model).__name__]}))
+
+        def loss_of(model: torch.nn.Module = model) -> torch.Tensor:
+            return torch.nn.functional.cross_entropy(logits(model, inputs).flatten(0, 1), labels.flatten())
+
+        arrays[f"{kind}/logits"] = logits(model, inputs).detach().numpy()
+        loss_of().backward()
+        arrays |= {
+            f"{kind}/gradient/{name}": p.grad.numpy().copy() for name, p in model.named_parameters() if p.grad is not None
+        }
+        arrays[f"{kind}/losses"] = losses(model, loss_of)
+    np.savez_compressed(MASKED_WORDS, **inputs, labels=labels.numpy(), **arrays)
+
+
 def main() -> None:
-    """Writes the file."""
+    """Writes the first file."""
     random, inputs, arrays = np.random.default_rng(1), batch(), {}
     upstream = random.normal(size=(len(LENGTHS), len(LABELS))).astype(np.float32)
     for kind, config in CONFIGS.items():
         for head in HEADS:
             config.id2label = dict(enumerate(LABELS if "Classification" in head else LABELS[:2]))
             model = getattr(transformers, f"{CLASSES[kind]}For{head}")(config).eval()
-            for name, parameter in model.named_parameters():
-                center = 1.0 if name.endswith(NORMS) else 0.0
-                parameter.data.copy_(torch.tensor(random.normal(center, 0.3, parameter.shape).round(1), dtype=torch.float32))
-                arrays[f"{kind}/{head}/weight/{name}"] = parameter.detach().numpy().copy()
+            arrays |= {f"{kind}/{head}/weight/{name}": values for name, values in filled(model, random).items()}
             found = logits(model, inputs)
             arrays[f"{kind}/{head}/logits"] = found.detach().numpy()
             values = {**config.to_dict(), "architectures": [type(model).__name__]}
@@ -163,9 +196,14 @@ def main() -> None:
             if head == "SequenceClassification":
                 (found * torch.tensor(upstream)).sum().backward()
                 arrays |= {f"{kind}/gradient/{name}": p.grad.numpy() for name, p in model.named_parameters()}
-                arrays[f"{kind}/losses"] = losses(model, inputs)
+
+                def loss_of(model: torch.nn.Module = model) -> torch.Tensor:
+                    return torch.nn.functional.cross_entropy(logits(model, inputs), torch.tensor(TRUE_LABELS))
+
+                arrays[f"{kind}/losses"] = losses(model, loss_of)
     np.savez_compressed(TARGET, **inputs, upstream=upstream, **arrays)
 
 
 if __name__ == "__main__":
     main()
+    write_masked_words()

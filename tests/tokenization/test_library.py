@@ -120,3 +120,15 @@ def test_an_id_far_beyond_the_pieces_is_refused_before_names_are_made_for_the_ga
     content["model"]["vocab"]["far"] = 20_000_000
     with pytest.raises(VocabularyError, match="'far' has the id 20000000, but there are 24 pieces"):
         library.LibraryVocabulary(json.dumps(content))
+
+
+def test_pieces_have_the_notation_of_bert_and_those_that_text_is_not_cut_into_are_known(tokenizer):
+    vocabulary = tokenizer.vocabulary
+    pieces = " ".join(map(vocabulary.word_piece, tokenizer.ids("the mill, the mills")))
+    assert pieces.replace(" ##", "").removeprefix("##").split() == ["the", "mill", ",", "the", "mills"]
+    outside = vocabulary.outside_texts
+    assert {*filter(None, vocabulary.special)} <= outside
+    assert all(vocabulary.word_piece(vocabulary.id(token)) == token for token in outside if token in vocabulary)
+    known = {number for text in TEXTS[:20] for number in tokenizer.ids(text)} - {vocabulary.unk_id}
+    assert not outside & {vocabulary.tokens[number] for number in known}
+    assert vocabulary.word_piece(len(vocabulary) + 3) == f"[{len(vocabulary) + 3}]"

@@ -28,6 +28,7 @@ from bert_tf.report.run_files import Run, is_number, mapping
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.sentence.example import recorded_texts
+from bert_tf.tokenization.vocabulary import MASK
 
 if TYPE_CHECKING:
     import jinja2
@@ -110,6 +111,8 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
         code, line = usage.package(kind, place, pairs=model.reads_pairs, row=row)
     else:
         code, line = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs, row=row), ""
+        if kind == PRETRAINING:  # the package reads [MASK] for any
+            code = code.replace(MASK, model.trained.vocabulary.special[-1])
     calibration = _calibration(model)
     text = _template().render(
         metadata=_Raw(_metadata(model, architecture)),

@@ -36,9 +36,8 @@ from bert_tf.settings import Setting, checked
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
-from bert_tf.tokenization.library import word_pieces
+from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import MASK
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 extension.needed("pretrain", "fill-mask")  # whose head it is
 TOP = 5  # words of each place
@@ -107,14 +106,12 @@ class WordFiller(Session):
     def read(self, texts: Sequence[SentenceExample]) -> Features:
         """Makes features; can run in another thread beside `fill_mask`."""
         model = self._masked
-        return features_of(
-            [text.text_a for text in texts], word_pieces(model.tokenizer, "fill-mask"), model.max_seq_length, _SLOTS
-        )
+        return features_of([text.text_a for text in texts], model.tokenizer, model.max_seq_length, _SLOTS)
 
     def _filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
         """Returns the places of each text with `top` words."""
         self.truncated += features.truncated
-        outputs, name = self.outputs(features, self._masked), self.trained.vocabulary.name
+        outputs, name = self.outputs(features, self._masked), self.trained.vocabulary.word_piece
         ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
         words = (tuple(Word(name(n), p) for n, p in zip(*of_place)) for of_place in zip(ids.tolist(), probabilities.tolist()))
         return [tuple(Filled(*span, next(words)) for span in places(text.text_a)) for text in texts]
@@ -202,7 +199,7 @@ def places(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _MASK.finditer(text)]
 
 
-def features_of(texts: Sequence[str], tokenizer: WordPieceTokenizer, longest: int, slots: Sequence[Field]) -> Features:
+def features_of(texts: Sequence[str], tokenizer: Tokenizer, longest: int, slots: Sequence[Field]) -> Features:
     """Converts texts with at least one place each; `slots` are fields of the positions and of the unknown words."""
     rows_by_text = [rows(text, tokenizer, longest) for text in texts]
     each = [row for of_text, _ in rows_by_text for row in of_text]
@@ -225,23 +222,40 @@ def _column(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, np.int32)
 
 
-def rows(text: str, tokenizer: WordPieceTokenizer, longest: int) -> tuple[list[tuple[list[int], list[int]]], bool]:
+def rows(text: str, tokenizer: Tokenizer, longest: int) -> tuple[list[tuple[list[int], list[int]]], bool]:
     """Ids with [CLS] and [SEP], and positions of masks, of one row or one for each place; and whether the text was cut.
 
-    A row has at most `longest` pieces, which are at least 3. [MASK] may be anywhere; the tokenizer itself would split
-    it into punctuation and a word.
+    A row has at most `longest` pieces, which are at least 3.
     """
     vocabulary, inside = tokenizer.vocabulary, longest - 2
-    pieces: list[int] = []
-    masked: list[int] = []
-    for number, part in enumerate(text.split(MASK)):
-        if number:
-            masked.append(len(pieces))
-            pieces.append(vocabulary.mask_id)
-        pieces += tokenizer.ids(part)
+    pieces, masked = (_with_masks if vocabulary.own_rules else _between_masks)(text, tokenizer)
     is_cut, last = len(pieces) > inside, len(pieces) - inside
     windows = [(min(max(at - inside // 2, 0), last), [at]) for at in masked] if is_cut else [(0, masked)]
     return [
         ([vocabulary.cls_id, *pieces[start : start + inside], vocabulary.sep_id], [at - start + 1 for at in asked])
         for start, asked in windows
     ], is_cut
+
+
+def _between_masks(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Ids, and positions of masks, which BERT's tokenizer would split into punctuation and a word."""
+    pieces: list[int] = []
+    masked: list[int] = []
+    for number, part in enumerate(text.split(MASK)):
+        if number:
+            masked.append(len(pieces))
+            pieces.append(tokenizer.vocabulary.mask_id)
+        pieces += tokenizer.ids(part)
+    return pieces, masked
+
+
+def _with_masks(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The same of a tokenizer that knows its own mask token and the blanks around it."""
+    vocabulary = tokenizer.vocabulary
+    token = vocabulary.tokens[vocabulary.mask_id]
+    starts = {start + number * (len(token) - len(MASK)) for number, (start, _) in enumerate(places(text))}
+    ids, begins, _ = (column.tolist() for column in tokenizer.pieces(text.replace(MASK, token)))
+    masked = [n for n, (piece, start) in enumerate(zip(ids, begins)) if piece == vocabulary.mask_id and start in starts]
+    if len(masked) != len(starts):
+        raise DataError(f"the tokenizer of the model does not keep its mask token {token!r}", text[:80])
+    return ids, masked

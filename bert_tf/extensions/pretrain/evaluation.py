@@ -97,8 +97,8 @@ def _mistake(
         "id": example.guid,
         "text_a": text,
         "text_b": None,
-        "label": vocabulary.name(int(predictions.true_ids[slot])),
-        "predicted": vocabulary.name(int(predictions.best_ids[slot, 0])),
+        "label": vocabulary.word_piece(int(predictions.true_ids[slot])),
+        "predicted": vocabulary.word_piece(int(predictions.best_ids[slot, 0])),
         "confidence": float(np.exp(predictions.best_log_probs[slot, 0])),
         "error": None,
         "marks": [(*where[at - first], "label")],
@@ -166,7 +166,7 @@ def _of_pairs(predictions: MaskedPredictions) -> intervals.Sums:
 def _problem(predictions: MaskedPredictions, vocabulary: Vocabulary) -> str | None:
     best = predictions.best_ids[:, 0]
     if len(best) > 1 and np.all(best == best[0]) and np.any(predictions.true_ids != best[0]):
-        return f"every masked word is predicted as {vocabulary.name(int(best[0]))!r}"
+        return f"every masked word is predicted as {vocabulary.word_piece(int(best[0]))!r}"
     return None
 
 
@@ -174,7 +174,7 @@ def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Pane
     """Returns accuracy and loss by the input at a position, and by the masked piece."""
     seen, true = predictions.seen_ids, predictions.true_ids
     is_mask, is_true = seen == vocabulary.mask_id, seen == true
-    goes_on = np.array([vocabulary.tokens[number].startswith("##") for number in true.tolist()], np.bool_)
+    goes_on = np.array([vocabulary.word_piece(number).startswith("##") for number in true.tolist()], np.bool_)
     by_seen = {"[MASK]": is_mask, "the word itself": is_true, "another word": ~is_mask & ~is_true}
     by_piece = {"beginning of a word": ~goes_on, "rest of a word (##)": goes_on}
     return [

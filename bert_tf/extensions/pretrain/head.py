@@ -12,6 +12,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import ConfigError
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
@@ -49,6 +50,7 @@ class PretrainingHead(Head):
 
     inputs = (SLOTS, _POSITIONS, _IDS)
     reads_places = _POSITIONS.name
+    transforms_tokens = True  # where the encoder has a layer for that; BERT's head has its own
 
     @property
     def outputs(self) -> tuple[Field, ...]:
@@ -85,23 +87,15 @@ class PretrainingHead(Head):
             raise ConfigError(
                 f"a head of masked words reads word embeddings of the hidden size: {sizes}; pre-train another model"
             )
-        of_words: dict[str, tuple[int, ...]] = {
-            _WORD_BIAS: (config.vocab_size,),
-            f"{_TRANSFORM}/dense/kernel": (width, width),
-            f"{_TRANSFORM}/LayerNorm/gamma": (width,),
-        }
-        if config.biases:
-            of_words |= {f"{_TRANSFORM}/dense/bias": (width,), f"{_TRANSFORM}/LayerNorm/beta": (width,)}
+        shapes = pretraining_shapes(config)
         of_pairs = {_NEXT_WEIGHTS: (self.num_labels, width), _NEXT_BIAS: (self.num_labels,)}
+        of_words = {name: shape for name, shape in shapes.items() if name not in of_pairs}
         return {**of_words, **of_pairs} if self.next_sentence else of_words
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         with tf1.name_scope(SCOPE):
             rows, layout = encoded.token_rows
-            with tf1.variable_scope(_TRANSFORM):
-                rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
-                rows = layers.activation(rows, config, execution)
-                rows = layers.layer_norm(rows, config, execution)  # [P, D]
+            rows = encoded.transform(rows) if config.output_transform else _transformed(rows, config, execution)  # [P, D]
             bias = tf1.get_variable(_WORD_BIAS, [config.vocab_size], initializer=tf1.zeros_initializer())
             ids = tf.reshape(features[_IDS.name], [-1])  # [B S]
             if encoded.words is None:
@@ -145,6 +139,12 @@ class PretrainingHead(Head):
         if self.next_sentence:
             served["next_sentence_probabilities"] = tf.nn.softmax(outputs[_NEXT_LOGITS])
         return served
+
+
+def _transformed(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
+    with tf1.variable_scope(_TRANSFORM):
+        rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
+        return layers.layer_norm(layers.activation(rows, config, execution), config, execution)
 
 
 def _word_table(config: BertConfig) -> tf.Variable:

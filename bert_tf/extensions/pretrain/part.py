@@ -28,7 +28,11 @@ class Pretraining(Part):
         return [PhasePlan(split, pretraining.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
 
     def check(self, run: Run) -> Iterator[str]:
-        sampled = _settings(run.spec).sampled_softmax
+        settings, config = _settings(run.spec), run.config
+        sampled = settings.sampled_softmax
+        if settings.nsp and (config.output_transform or run.vocabulary.separators > 1):
+            yield f"--nsp: models of type {config.model_type} do not learn next sentences; add --nsp=false"
+        _ = run.vocabulary.mask_id  # raises what is wrong
         if TRAIN in run.splits and sampled > run.config.vocab_size:
             yield f"--sampled_softmax={sampled}: the vocabulary has {run.config.vocab_size} words; 0 computes all of them"
 

@@ -31,7 +31,7 @@ class PretrainingExample:
     """A row before masking."""
 
     guid: str
-    pieces: tuple[str, ...]  # all of the row, including [CLS] and [SEP]
+    pieces: tuple[str, ...]  # all of the row, including [CLS] and [SEP], see `Vocabulary.word_piece`
     label: str | None = None  # relation of the second text; None for a single text
 
     @property
@@ -99,7 +99,7 @@ class Source(abc.ABC):
         """Returns a row in readable form; `split` is part of its name."""
         numbers = np.array([number])
         plain = self.plain(numbers)
-        pieces = tuple(self.vocabulary.tokens[piece] for piece in plain.input_ids[0][plain.input_mask[0] > 0])
+        pieces = tuple(self.vocabulary.word_piece(piece) for piece in plain.input_ids[0][plain.input_mask[0] > 0])
         label = (NEXT, RANDOM)[int(self.labels(numbers)[0])] if self.pairs else None
         return PretrainingExample(f"{split}-{number}", pieces, label)
 

@@ -2,8 +2,10 @@ import pytest
 
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.head import PretrainingHead
+from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests import tokenizer_files
 from tests.tiny import TOKENS
 
 VOCABULARY = Vocabulary(TOKENS)
@@ -57,3 +59,19 @@ def test_features_keep_places_in_the_order_of_the_texts():
     assert found.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]
     assert found.truncated == 1
     assert found.lengths.tolist() == [4, 7, 7, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("w [MASK]1", 24, [("<s> w \u0120 <mask> 1 </s>", [3])]),
+        ("[MASK][MASK]", 24, [("<s> <mask> <mask> </s>", [1, 2])]),
+        ("<mask> [MASK]", 24, [("<s> <mask> \u0120 <mask> </s>", [3])]),  # only what is asked
+        ("12345[MASK]", 6, [("<s> 3 4 5 <mask> </s>", [4])]),
+    ],
+)
+def test_a_tokenizer_of_a_library_reads_its_own_mask_token(text, longest, expected):
+    pytest.importorskip("tokenizers")
+    vocabulary = LibraryVocabulary(tokenizer_files.byte_level())
+    rows, _ = filler.rows(text, tokenizer_of(vocabulary, lower_case=False), longest)
+    assert [(" ".join(vocabulary.tokens[number] for number in ids), positions) for ids, positions in rows] == expected

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features.columns import IntArray
-from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNUSED, Vocabulary
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 _MASKED, _KEPT = 0.8, 0.1  # the others become random pieces
 _COUNT, _ORDER, _CHOICE, _PIECE = range(4)  # purposes of random numbers
@@ -121,13 +121,14 @@ def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -
 @functools.lru_cache(maxsize=2)
 def _continues(vocabulary: Vocabulary) -> BoolArray:
     """[V] whether a piece continues a word."""
-    return np.array([token.startswith("##") and len(token) > 2 for token in vocabulary.tokens])
+    pieces = map(vocabulary.word_piece, range(len(vocabulary)))
+    return np.array([piece.startswith("##") and len(piece) > 2 for piece in pieces])
 
 
 @functools.lru_cache(maxsize=2)
 def _texts(vocabulary: Vocabulary) -> IntArray:
     """[n] ids of pieces that text can contain."""
-    left_out = {*SPECIAL_TOKENS, *filter(UNUSED.fullmatch, vocabulary.tokens)}
+    left_out = vocabulary.outside_texts
     return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
 
 

@@ -25,8 +25,8 @@ from bert_tf.extensions.pretrain.corpus.appending import Appending
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
 from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
+from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 Int64Array = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -85,9 +85,7 @@ class TokenStore:
         appending.release(self.ids, self.sentence_starts, self.document_starts)
 
 
-def build(
-    folder: str | os.PathLike[str], corpus: Corpus, tokenizer: WordPieceTokenizer, *, workers: int | None = None
-) -> TokenStore:
+def build(folder: str | os.PathLike[str], corpus: Corpus, tokenizer: Tokenizer, *, workers: int | None = None) -> TokenStore:
     """Builds the store of a corpus, reusing or resuming one with the same key.
 
     `folder` holds nothing else, and another store in it is replaced. `workers` (None: one per core) does not affect the
@@ -103,7 +101,7 @@ def build(
     return TokenStore.open(path, tokenizer.vocabulary)
 
 
-def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
+def key_of(corpus: Corpus, tokenizer: Tokenizer) -> str:
     """Digest of everything that determines a store's bytes; files count by path, size and modification time."""
     identity = [
         FORMAT,
@@ -115,7 +113,7 @@ def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
     return hashlib.sha256(documents.to_json(identity).encode()).hexdigest()
 
 
-def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
+def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: Tokenizer) -> None:
     """Tokenizes one file into its own subfolder, for `join`; it may have no text. Raises DataError or OutputError."""
     of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
     subfolder, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
@@ -127,7 +125,7 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
                 _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left), tokenizer)
 
 
-def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
+def join(folder: Path, corpus: Corpus, tokenizer: Tokenizer) -> TokenStore:
     """Joins separately tokenized files into the store that `build` makes, and deletes their folders."""
     key = key_of(corpus, tokenizer)
     if not _is_made(folder, key):
@@ -164,17 +162,18 @@ class Part(NamedTuple):
     after: Place  # where the next piece begins
 
 
-def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Part:
+def tokenize(piece: Piece, corpus: Corpus, tokenizer: Tokenizer) -> Part:
     """Raises DataError as `parse`."""
     parsed: Parsed = parse(piece, corpus)
-    ids = list(map(tokenizer.ids, parsed.sentences))
+    blank = " " if tokenizer.vocabulary.own_rules else ""  # before a sentence, as within a text; BERT's rules drop it
+    ids = [tokenizer.ids(blank + sentence) for sentence in parsed.sentences]
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     before = np.concatenate([[0], np.cumsum(lengths > 0)])  # sentences with tokens before each
     flat = np.fromiter(itertools.chain.from_iterable(ids), _id_type(len(tokenizer.vocabulary)), int(lengths.sum()))
     return Part(flat, lengths[lengths > 0], before[np.array(parsed.starts, np.int64)], piece.after)
 
 
-def _write(writer: Appending, parts: Iterable[Part], tokenizer: WordPieceTokenizer, not_empty: Corpus | None = None) -> None:
+def _write(writer: Appending, parts: Iterable[Part], tokenizer: Tokenizer, not_empty: Corpus | None = None) -> None:
     """Appends parts, with sentences and tokens renumbered from the start of the corpus, and the total numbers of both."""
     for part in parts:
         tokens, sentence_count = writer.sizes[_IDS], writer.sizes[_SENTENCES]

@@ -11,8 +11,10 @@ from bert_tf.extensions.pretrain.corpus import rows as module
 from bert_tf.extensions.pretrain.corpus.documents import Corpus
 from bert_tf.extensions.pretrain.corpus.rows import Rows, RowSettings
 from bert_tf.extensions.pretrain.corpus.store import TokenStore, build
+from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests import tokenizer_files
 from tests.extensions.pretrain.corpus.conftest import TOKENS
 
 TEXT = "a bc\nd\n\n\ne f g\n\u200b\n\n\u200b\n\nh\n"
@@ -42,6 +44,17 @@ def test_holds_sentences_with_tokens_and_the_last_id_has_room(tmp_path, corpus, 
     assert len(tokens) == pieces
     assert words(found, tokens) == [["a bc", "d"], ["e f g"], ["h"]]
     assert found.ids.dtype == dtype
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_tokenizer_of_a_library_sees_the_blank_before_a_sentence(tmp_path, monkeypatch, workers):
+    pytest.importorskip("tokenizers")
+    (tmp_path / "text.txt").write_text("w 1\nw2\n\nw3\nw4\n")
+    monkeypatch.setattr(documents, "PIECE", 4)  # a piece may begin within a document
+    vocabulary = LibraryVocabulary(tokenizer_files.byte_level())
+    tokenizer = tokenizer_of(vocabulary, lower_case=False)
+    found = build(tmp_path / "store", Corpus((str(tmp_path / "text.txt"),)), tokenizer, workers=workers)
+    assert words(found, vocabulary.tokens) == [["\u0120w \u0120 1", "\u0120w 2"], ["\u0120w 3", "\u0120w 4"]]
 
 
 @pytest.mark.parametrize(("size", "workers"), [(1, 1), (3, 2), (8, 1)])
