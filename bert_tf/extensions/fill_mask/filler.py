@@ -257,5 +257,5 @@ def _with_masks(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     ids, begins, _ = (column.tolist() for column in tokenizer.pieces(text.replace(MASK, token)))
     masked = [n for n, (piece, start) in enumerate(zip(ids, begins)) if piece == vocabulary.mask_id and start in starts]
     if len(masked) != len(starts):
-        raise DataError(f"the tokenizer of the model does not keep its mask token {token!r}", text[:80])
+        raise DataError(f"the tokenizer does not see its mask token {token!r} in it; put blanks around {MASK}", text[:80])
     return ids, masked

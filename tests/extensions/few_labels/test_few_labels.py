@@ -72,3 +72,22 @@ def test_the_contrastive_weight_is_a_share_of_the_loss(share):
 
     found, of_classes, contrastive = evaluate(losses)
     np.testing.assert_allclose(found, (1 - share) * of_classes + share * contrastive, rtol=1e-6)
+
+
+def test_windows_of_a_text_are_one_text():
+    """Three texts, the second in two windows."""
+    groups, rows = [0, 1, 1, 2], np.array([1, 2, 1])
+
+    def losses():
+        outputs = {"logits": tf.constant(LOGITS), "pooled": tf.constant(LOGITS)}
+        features = {"label_ids": tf.constant([0, 2, 2, 0]), "groups": tf.constant(groups)}
+        return head.ContrastedHead(heads.ClassificationHead(3), share=0.25).losses(outputs, features, LossOptions())
+
+    means = np.stack([LOGITS[0], LOGITS[1:3].mean(axis=0), LOGITS[3]])
+    expected = evaluate(
+        lambda: (
+            0.75 * heads.classification_loss(tf.constant(means), tf.constant([0, 2, 0]))
+            + 0.25 * head.supervised_contrastive_loss(tf.constant(means), tf.constant([0, 2, 0]))
+        )
+    )
+    np.testing.assert_allclose(evaluate(losses), (expected / rows)[groups], rtol=1e-5)

@@ -94,6 +94,8 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
     assert any(line.endswith(" MiB are for rounding and fragmentation") for line in lines)
     assert any(line.startswith("--recompute ") for line in lines)
     assert run(gpu_memory_mb=50000)[1].count("fits, ") == 1
+    rows = run("--rows_per_example=2.5", gpu_memory_mb=50000)[1]
+    assert rows.splitlines()[1] == "sequence 64, batch 12 with 2.5 rows each; memory 50000 MiB"
     found = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, **given)
     assert (str(found), found.fits) == (out, False)
     assert "<pre>12 layers" in found._repr_html_()
