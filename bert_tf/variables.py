@@ -69,8 +69,11 @@ def made_at_once(shapes: Shapes, values: Mapping[str, tf.Tensor] | None = None) 
 
 
 @contextlib.contextmanager
-def offered(variables: Mapping[str, tf.Variable], taken: set[str]) -> Iterator[None]:
-    """A block gets these variables by `get_variable`, and those of earlier blocks; `taken` are the names that blocks got."""
+def offered(variables: Mapping[str, tf.Variable], taken: set[str], *, reuse: Any = None) -> Iterator[None]:
+    """A block gets these variables by `get_variable`; `taken` are the names that it or earlier blocks got.
+
+    `reuse` is that of variables of other names, see `tf1.variable_scope`.
+    """
 
     def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **options: Any) -> tf.Variable:
         if name not in variables:
@@ -83,7 +86,7 @@ def offered(variables: Mapping[str, tf.Variable], taken: set[str]) -> Iterator[N
             tf1.add_to_collections([tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.TRAINABLE_VARIABLES], variables[name])
         return variables[name]
 
-    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get, reuse=tf1.AUTO_REUSE):
+    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get, reuse=reuse):
         yield
 
 

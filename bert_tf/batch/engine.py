@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # they import TensorFlow
     from bert_tf.modeling.execution import Execution
     from bert_tf.runtime.machine import Machine
 
-MOST_HEADS = 6  # of one checkpoint in one engine: each has a graph of its own
-
 Batch = Mapping[str, Array]  # the arrays of `fields.INPUTS`, [B, T] each
 Compute = Callable[[Batch], Mapping[str, npt.NDArray[np.float32]]]  # outputs by name, with padding
 
@@ -35,7 +33,10 @@ class Engine(Protocol):
     """Computes with the weights of one checkpoint at a time."""
 
     def load(self, trained: Trained) -> int:
-        """Loads a checkpoint's weights, unless those of the same with another head are loaded; returns its step."""
+        """Loads a checkpoint's weights, unless those of the same with another head are loaded; returns its step.
+
+        After an error nothing is loaded, or what was before.
+        """
 
     def outputs(self, features: Features) -> Outputs:
         """Outputs of the head in the order of the rows."""

@@ -93,10 +93,7 @@ class Session:
         if self._beside is not None:
             return self._beside._loaded(trained)
         self._engine = self._engine or self.inference.engine()
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._forget)
-            self._engine.load(trained)
-            undo.pop_all()
+        self._engine.load(trained)
         return self._engine
 
     def _forget(self) -> None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import contextlib
+from collections.abc import Callable
 from typing import TypeVar
 
 import tensorflow as tf
 
-from bert_tf.batch.engine import MOST_HEADS, InferenceOptions
-from bert_tf.batch.trained import Trained, refuse_what_is_no_number
+from bert_tf.batch.engine import InferenceOptions
+from bert_tf.batch.trained import Trained, digest, refuse_what_is_no_number
 from bert_tf.checkpoints import values
 from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 
 T = TypeVar("T")
+
+_MOST_HEADS = 12  # in one graph, which each makes larger; then it is built anew, with the latest
 
 
 class TensorFlowEngine:
@@ -41,36 +44,33 @@ class TensorFlowEngine:
         """Loads weights and returns their step; CheckpointError if damaged, not finite, or of another model."""
         if self._trained is trained:
             return self._step
-        self._trained = None
         forward = self._forward
-        if forward is not None and self._weights and self._weights == trained.weights:
-            self._add(forward, trained)
-        else:
+        is_loaded = forward is not None and bool(self._weights) and self._weights == trained.weights
+        if forward is None or not is_loaded:
             self._replace(trained)
+        elif trained.head not in forward.heads:
+            if len(forward.heads) < _MOST_HEADS:
+                forward.add(trained.head)
+            else:
+                self.close()
+                self._replace(trained)
         self._trained = trained
         return self._step
 
-    def _add(self, forward: Forward, trained: Trained) -> None:
-        if trained.head in forward.heads:
-            return
-        if len(forward.heads) == MOST_HEADS:
-            self.close()
-            self._replace(trained)
-            return
-        forward.add(trained.head)
-        values.refuse(values.problem_of_values(trained.prefix, forward.not_finite()))
-
     def _replace(self, trained: Trained) -> None:
         """Loads another checkpoint, into the same graph if it suits."""
-        if self._forward is None or (self._config, [trained.head]) != (trained.config, list(self._forward.heads)):
-            self.close()
-            model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
-            self._forward = Forward(model, self._inference.machine or Machine(session_config()))
-            self._config = trained.config
-        self._weights = ()
-        self._step = self._forward.load(trained.prefix)
-        values.refuse(values.problem_of_values(trained.prefix, self._forward.not_finite()))
-        self._weights = trained.weights
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.close)
+            if self._forward is None or (self._config, [trained.head]) != (trained.config, list(self._forward.heads)):
+                self.close()
+                model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
+                self._forward = Forward(model, self._inference.machine or Machine(session_config()))
+            self._step = self._forward.load(trained.prefix)
+            values.refuse(values.problem_of_values(trained.prefix, self._forward.not_finite()))
+            if (digest(trained.prefix) or "") != trained.digest:
+                raise CheckpointError(f"{trained.prefix}: the checkpoint has changed; load it again")
+            undo.pop_all()
+        self._config, self._weights = trained.config, trained.weights
 
     def outputs(self, features: Features) -> Outputs:
         """Head outputs in the order of the rows, see `Forward.outputs`; CheckpointError if not finite.
@@ -84,11 +84,6 @@ class TensorFlowEngine:
         outputs = self._forward.outputs(features, trained.head, batch_size=inference.batch_size, batching=batching)
         refuse_what_is_no_number(outputs, trained.prefix)
         return outputs
-
-    @property
-    def heads(self) -> Collection[HeadSpec]:
-        """Those that share the loaded weights."""
-        return () if self._forward is None else self._forward.heads
 
     @property
     def graph(self) -> object:

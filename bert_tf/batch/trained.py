@@ -55,6 +55,12 @@ class Trained:
     given_head: HeadSpec | None = None  # overrides the trained head
     given_task: Task | None = None  # overrides the recorded task
 
+    def with_head(self, head: HeadSpec) -> Trained:
+        """The same weights with another head, whatever becomes of the files."""
+        other = dataclasses.replace(self, given_head=head)
+        vars(other)["digest"] = self.digest
+        return other
+
     @property
     def undecided(self) -> Trained:
         """The same model without its decision rule."""
@@ -134,7 +140,7 @@ class Trained:
 
     @property
     def weights(self) -> tuple[object, ...]:
-        """What is equal for heads of one checkpoint; empty if it cannot be told."""
+        """Equal for models that differ by their heads (`with_head`); empty if the checkpoint is gone."""
         return (self.prefix, self.digest, self.config) if self.digest else ()
 
     @property

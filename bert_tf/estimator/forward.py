@@ -72,12 +72,24 @@ class Forward:
         return self._towers[0].heads
 
     def add(self, head: HeadSpec) -> None:
-        """Adds a head of the loaded checkpoint, which shares the weights of the others; CheckpointError as from `load`."""
-        if self._reader is None:
+        """Adds a head of the loaded checkpoint, which shares the weights of the others.
+
+        Raises CheckpointError as `load`, also for values that are not finite; the other heads stay.
+        """
+        reader = self._reader
+        if reader is None:
             raise ValueError("no weights are loaded")
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._drop, head)
+            for tower in self._towers:
+                tower.add(dataclasses.replace(self._model, head=head, around=None))
+            self._fill(head, reader)
+            values.refuse(values.problem_of_values(reader.prefix, self.not_finite()))
+            undo.pop_all()
+
+    def _drop(self, head: HeadSpec) -> None:
         for tower in self._towers:
-            tower.add(dataclasses.replace(self._model, head=head, around=None))
-        self._fill(head, self._reader)
+            tower.heads.pop(head, None)
 
     def extend(self, build: Callable[[], T]) -> tuple[tf1.Session, T]:
         """Adds what `build` makes of the weights to the graph of the first device, and returns it with the session."""
@@ -88,6 +100,8 @@ class Forward:
     def _fill(self, head: HeadSpec, reader: CheckpointReader) -> None:
         """Loads the variables that a head has brought."""
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].heads[head].variables}
+        if not shapes:  # the file may be gone
+            return
         values.refuse_misfits(reader, shapes)
         if reader.composed:
             weights = {name: np.asarray(reader[name], np.float32) for name in shapes}
@@ -207,7 +221,8 @@ class Tower:
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
         """A block adds to the graph, on the device, with the variables that are there."""
-        with self.graph.as_default(), tf1.device(self._device), variables.offered(self._encoder, self._taken):
+        offered = variables.offered(self._encoder, self._taken, reuse=tf1.AUTO_REUSE)
+        with self.graph.as_default(), tf1.device(self._device), offered:
             yield
 
     def add(self, model: Model) -> None:

@@ -214,7 +214,7 @@ class Model(Predictor):
             session.close()
 
     def session(self, name: str, user: str) -> Any:
-        """Returns what an extension computes with; it shares files and settings with the model, not the weights in memory.
+        """Returns what an extension computes with; if TensorFlow computes, it shares the weights in memory.
 
         Args:
           name: of the extension.

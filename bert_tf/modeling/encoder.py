@@ -93,9 +93,6 @@ def _wide(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tenso
         return activated(rows, config.intermediate_size, config, execution, scope="dense")
 
 
-tf1 = tf.compat.v1
-
-
 class Encoded(NamedTuple):
     """Encoder outputs of a batch."""
 

@@ -2,8 +2,10 @@
 
 import concurrent.futures
 import os
+import shutil
 import signal
 import sys
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -11,11 +13,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import extension
-from bert_tf.batch import loading
-from bert_tf.batch.engine import MOST_HEADS
+from bert_tf.batch import loading, tensorflow_engine
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
-from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
 from bert_tf.estimator.run import make_estimator
 from bert_tf.library.model import Model
 from bert_tf.tasks.glue import TASKS
@@ -56,15 +57,52 @@ def test_what_is_computed_with_a_model_shares_its_weights_and_is_what_it_is_alon
     assert sessions.call_count == 1
 
 
-def test_many_ways_to_encode_are_not_kept_all(run):
-    ways = [{"pooling": pooling, "layers": layer} for layer in (0, -1) for pooling in ("mean", "cls", "max")]
-    with made(run) as model:
+def test_many_ways_to_encode_are_not_kept_all(run, monkeypatch):
+    monkeypatch.setattr(tensorflow_engine, "_MOST_HEADS", 2)
+    ways = [{"pooling": pooling} for pooling in ("mean", "cls", "max")]
+    alone = []
+    for way in ways:
+        with made(run) as model:
+            alone.append(model.encode(["a"], **way))
+    with mock.patch.object(tf.compat.v1, "Session", wraps=tf.compat.v1.Session) as sessions, made(run) as model:
         before = model.predict(PAIRS)
-        for way in ways:
-            with made(run) as other:
-                np.testing.assert_array_equal(model.encode(["a"], **way), other.encode(["a"], **way))
-        assert len(model._engine.heads) <= MOST_HEADS
+        for way, expected in zip(ways, alone):
+            np.testing.assert_array_equal(model.encode(["a"], **way), expected)
         assert model.predict(PAIRS) == before
+    assert sessions.call_count == 3  # with the mean; cls and max take the place of both; predictions that of these
+
+
+def copied(run, folder):
+    return Path(shutil.copytree(run, folder))
+
+
+def test_weights_in_memory_outlive_their_files(run, tmp_path):
+    folder = copied(run, tmp_path / "run")
+    with made(folder) as model:
+        before = model.predict(PAIRS)
+        shutil.rmtree(folder)
+        vectors = model.encode(["a"])
+        assert vectors.tolist() == model.encode(["a"], normalize=False).tolist()
+        assert model.encode(["a"], pooling="cls").shape == vectors.shape
+        with pytest.raises(CheckpointError):
+            model.fill_mask(["a [MASK]"])
+        assert model.predict(PAIRS) == before
+
+
+def test_a_checkpoint_that_is_written_anew_changes_no_model_in_memory(run, project, tmp_path):
+    folder = copied(run, tmp_path / "run")
+    with made(folder) as model:
+        before, digest = model.predict(PAIRS), model.digest
+        other = write_run(tmp_path / "other", project, steps=(40,))
+        for path in other.glob("model.ckpt-40.*"):
+            shutil.copy(path, folder / path.name.replace("-40", "-20"))
+        model.encode(["a"])
+        assert (model.predict(PAIRS), model.digest) == (before, digest)
+        model._forget()
+        with pytest.raises(CheckpointError, match="the checkpoint has changed; load it again"):
+            model.predict(PAIRS)
+    with made(folder) as model:
+        assert model.predict(PAIRS) != before
 
 
 @pytest.fixture(scope="module")

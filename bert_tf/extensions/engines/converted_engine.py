@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from bert_tf.batch.engine import MOST_HEADS, Compute, InferenceOptions, computed
+from bert_tf.batch.engine import Compute, InferenceOptions, computed
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS
@@ -16,6 +16,7 @@ from bert_tf.training.settings import INT8
 
 Open = Callable[[Trained, int], Compute]  # from a model and a number of threads
 
+_MOST_HEADS = 2  # of one checkpoint: the first and the latest, since each holds all weights
 _TOKENS = 768  # of a batch: a layer's tensors stay in a core's L2 cache
 # A request of few rows is padded to a multiple of 8 tokens, since an engine prepares again for each new length. int8 rows
 # always are, in batches of one length: a sum rounded differently can become another integer.
@@ -35,12 +36,13 @@ class ConvertedEngine:
     def load(self, trained: Trained) -> int:
         """Raises CheckpointError if damaged, not finite, or of another model."""
         if self._trained is not trained:
-            is_known = bool(self._weights) and self._weights == trained.weights
-            if not is_known or (trained.head not in self._by_head and len(self._by_head) == MOST_HEADS):
+            if not self._weights or self._weights != trained.weights:
                 self.close()
-            self._trained = None
             if trained.head not in self._by_head:
-                self._by_head[trained.head] = self._open(trained, self._inference.threads)
+                compute = self._open(trained, self._inference.threads)
+                if len(self._by_head) == _MOST_HEADS:
+                    self._by_head.popitem()
+                self._by_head[trained.head] = compute
             self._trained, self._weights = trained, trained.weights
         return trained.step
 

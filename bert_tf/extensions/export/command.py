@@ -65,24 +65,24 @@ def export(settings: ExportSettings) -> Path:
 
     target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
     FORMATS[target.format].require(target.options.precision)
-    model = _found(settings)
+    model = _found(settings.runs[0], settings.model, settings.task_name)
     model.refuse(model.task.family)
     return job.write(model, target, find_data=lambda task: str(sources.find_data(task, None, environment=os.environ).folder))
 
 
-def _found(settings: ExportSettings) -> Trained:
+def _found(run: str, overrides: ModelOverrides, task_name: str | None = None) -> Trained:
     """The model; if it has no head, that of its vectors."""
     from bert_tf.batch.trained import has_head
     from bert_tf.io.log_form import log
     from bert_tf.training import sources
 
-    find = functools.partial(sources.find, settings.runs[0], settings.model, environment=os.environ)
-    if settings.task_name is None and _VECTORS in registry.known_names():
+    find = functools.partial(sources.find, run, overrides, environment=os.environ)
+    if task_name is None and _VECTORS in registry.known_names():
         model = find(needs_head=False)
         if model.has_checkpoint and not has_head(model.prefix):
             log.info("%s has no task head: it is exported for its vectors, as by --task_name=%s", model.prefix, _VECTORS)
             return find(task=_VECTORS)
-    return find(task=settings.task_name)
+    return find(task=task_name)
 
 
 class Comparison(NamedTuple):
@@ -99,10 +99,8 @@ class Comparison(NamedTuple):
 
 def compare(runs: Sequence[str], formats: Sequence[str]) -> Iterator[Comparison]:
     """Yields a row per run and format (keys of `OPENERS`); deletes the exports."""
-    from bert_tf.training import sources
-
     for run in runs:
-        model = sources.find(run, ModelOverrides(), environment=os.environ)
+        model = _found(run, ModelOverrides())
         examples = _examples(model)
         for name in formats:
             with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:

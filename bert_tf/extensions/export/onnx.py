@@ -5,7 +5,6 @@ Each graph is compared with TensorFlow before anything is written. Optional pack
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,7 +77,7 @@ def open_folder(folder: Path) -> Compute:
 
 def _encoder(trained: Trained) -> Trained:
     options = (("layers", (-1,)), ("pooling", None))
-    return dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, VECTORS, options))
+    return trained.with_head(HeadSpec(trained.config.hidden_size, VECTORS, options))
 
 
 def _last_layer(trained: Trained, folder: Path) -> Compute:

@@ -126,7 +126,7 @@ class WordFiller(Session):
         if self.trained.max_seq_length < _SHORTEST:
             raise FlagError(f"--max_seq_length={self.trained.max_seq_length}: expected at least {_SHORTEST}")
         _refuse_without_head(self.trained)
-        return dataclasses.replace(self.trained, given_head=_SPEC)
+        return self.trained.with_head(_SPEC)
 
 
 def of_model(model: Predictor) -> WordFiller:

@@ -62,7 +62,7 @@ class Call:
     key: ClassVar[str] = ""  # of the answers in a response; if empty, a request has one row, and its answer is the response
     options: ClassVar[Mapping[str, Option]] = {}
     remedy: ClassVar[str] = ""  # added to the message that a model does not offer it
-    loads_weights: ClassVar[bool] = False  # once more, where TensorFlow does not compute
+    loads_weights: ClassVar[bool] = False  # once more, with an engine that converts checkpoints
     needs_checkpoint: ClassVar[bool] = False  # exported models do not offer it
 
     def is_offered(self, kind: str, config: ServeConfig) -> bool:

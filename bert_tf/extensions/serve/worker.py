@@ -122,7 +122,7 @@ class Served:
             masked = extension.advice("fill-mask", " for masked words use python -m bert_tf fill-mask;")
             vectors = extension.advice("encode", ", or text vectors with --encode")
             raise FlagError(f"{run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}")
-        more = 0 if self.model.inference.machine else sum(one.loads_weights for one in self._calls)
+        more = 0 if _shares_weights(self.model) else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
             name=name_of(self.model.checkpoint),
             checkpoint=os.path.abspath(self.model.checkpoint),
@@ -160,6 +160,15 @@ class Served:
             for place, answer in zip(places, call.answers(self.model, parts, self._config) if parts else ()):
                 answers[place] = answer
         return answers
+
+
+def _shares_weights(model: Model) -> bool:
+    """Whether vectors are computed with the weights in memory that predictions use."""
+    if not model.trained.has_checkpoint:
+        return True
+    from bert_tf.batch.tensorflow_engine import TensorFlowEngine
+
+    return model.inference.make is TensorFlowEngine
 
 
 def _example(model: Model) -> Mapping[str, Any] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.sentences import outputs, read
 from bert_tf.extensions.export.saved_model.signatures import VECTORS
@@ -16,5 +14,5 @@ from bert_tf.head_spec import VECTORS as KIND
 def embedded(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The mean vector of the tokens of each `text`."""
     inputs, trained = strings("text"), exported.trained
-    encoder = dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, KIND, (("pooling", MEAN),)))
+    encoder = trained.with_head(HeadSpec(trained.config.hidden_size, KIND, (("pooling", MEAN),)))
     return {VECTORS: Signature(inputs, outputs(encoder, read(encoder, tokenizer, inputs["text"], None)))}

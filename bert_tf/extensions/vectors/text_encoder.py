@@ -5,7 +5,6 @@ Shapes: E texts, D hidden size, W = D times the number of layers, K all tokens o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -122,7 +121,7 @@ def _with_head(trained: Trained, options: VectorOptions) -> Trained:
     """Raises FlagError for a missing layer, or for tokens of texts read in windows."""
     if options.tokens and trained.long_text == WINDOWS:
         raise FlagError(f"--long_text={WINDOWS}: a token is in several windows; give another, or leave --tokens out")
-    return dataclasses.replace(trained, given_head=options.head(trained.config))
+    return trained.with_head(options.head(trained.config))
 
 
 def _read(trained: Trained, texts: Sequence[SentenceExample]) -> Features:

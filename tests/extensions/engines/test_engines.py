@@ -9,9 +9,10 @@ import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.extensions.engines import converted
+from bert_tf.extensions.engines import converted, converted_engine
 from bert_tf.extensions.engines.converted import FOLDER
 from bert_tf.extensions.engines.registry import AUTOMATIC, ONNXRUNTIME_ROW, OPENVINO_ROW
+from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.training.tensorflow_machine import TensorFlow
 from tests.batch.runs import inference
 from tests.extensions.engines.models import HEADS, STEP, keep_training_texts, rows, trained
@@ -51,6 +52,20 @@ def test_computes_the_outputs_of_tensorflow(tmp_path, head):
     expected = outputs("tensorflow", tmp_path, model, features)
     for name in CONVERTED:
         np.testing.assert_allclose(outputs(name, tmp_path, model, features), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_of_the_heads_of_a_checkpoint_the_first_and_the_latest_stay_open(model):
+    opened = []
+
+    def open_model(trained, _):
+        opened.append(trained.head)
+        return lambda batch: {"logits": np.zeros((len(batch["input_ids"]), 2), np.float32)}
+
+    vectors = [model.with_head(HeadSpec(8, VECTORS, (("pooling", pooling),))) for pooling in ("mean", "cls")]
+    computing = converted_engine.ConvertedEngine(inference(), "float32", open_model)
+    for asked in (model, vectors[0], model, vectors[1], model, vectors[0]):
+        assert computing.load(asked) == STEP
+    assert opened == [model.head, vectors[0].head, vectors[1].head, vectors[0].head]
 
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu_erf", "relu", "tanh", "linear"])

@@ -105,6 +105,8 @@ def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, c
         for options in ({}, {"pooling": "cls", "layers": 0, "normalize": True}):
             expected = encoder.encode(texts, **options)
             np.testing.assert_allclose(exported.encode(texts, **options), expected, rtol=1e-4, atol=1e-5)
+    (compared,) = command.compare([project.init_checkpoint], ["onnx"])
+    assert (compared.kind, compared.format) == ("similarity", "onnx")
 
 
 def test_int8_is_the_same_alone_and_among_others(run, tmp_path):

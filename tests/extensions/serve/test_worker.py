@@ -156,6 +156,8 @@ def test_weights_are_said_before_they_are_read(tmp_path, project):
     described = served_by(run).description
     assert on_disk - 100 < described.weight_bytes <= on_disk
     assert (described.name, described.step) == ("run", "model.ckpt-20")
+    assert served_by(run, encode=True).description.weight_bytes == described.weight_bytes
+    assert served_by(run, encode=True, engine="onnxruntime").description.weight_bytes == 2 * described.weight_bytes
 
 
 @pytest.mark.parametrize("command", ["", "run_classifier.py --train_file=train.csv --dev_file=dev.csv"])
