@@ -164,7 +164,8 @@ class _Paths:
         return Response(openapi.docs_page(self._document()), headers=_OF_PAGES, media_type=_HTML)
 
     def _document(self) -> dict[str, Any]:
-        return openapi.document(self._service.models, self._service.limits, paths=[*self.gets, *self.posts])
+        service = self._service
+        return openapi.document(service.models, service.limits, paths=[*self.gets, *self.posts], names=service.names)
 
     async def _page(self, request: Request) -> Response:
         models, name = self._service.models, request.query_params.get("model")

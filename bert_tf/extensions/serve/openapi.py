@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,23 +58,25 @@ _GETS = {
 }
 
 
-def document(models: Sequence[Description], limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
-    """`models` are those of the service, none while they are loading."""
+def document(
+    models: Sequence[Description], limits: Limits, *, paths: Collection[str], names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """`models` are those of the service, none while they are loading; `names` are those of several."""
     described: dict[str, Any] = {
         path: {"get": {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}}
         for path, (says, kind) in _GETS.items()
         if path in paths
     }
     schemas: dict[str, Any] = {"Error": _ERROR, "Model": _MODEL}
-    if len(models) > 1:
-        described[f"/{PREDICT}"] = {"post": _of_several(models, limits)}
-        for number, model in enumerate(models, 1):
-            _add(described, schemas, model, limits, path=f"/{quote(model.name)}", suffix=str(number))
+    if names:
+        described[f"/{PREDICT}"] = {"post": _of_several(names, models, limits)}
+        for number, (name, model) in enumerate(itertools.zip_longest(names, models), 1):
+            _add(described, schemas, model, limits, path=f"/{quote(name)}", suffix=str(number))
     else:
         _add(described, schemas, models[0] if models else None, limits)
     if "/reload" in paths:
         one, many = {"model": _reference("Model")}, {"models": {"type": "array", "items": _reference("Model")}}
-        reloaded: dict[str, Any] = many if len(models) > 1 else one
+        reloaded: dict[str, Any] = many if names else one
         described["/reload"] = {"post": _answered("Loads the current checkpoint of the run.", object_schema(reloaded), _RELOAD)}
     title = ", ".join(model.name for model in models) or "loading"
     return {
@@ -106,15 +109,15 @@ def _add(
     schemas.update((f"{call.answer}{suffix}", call.schema(form)) for call in every().values())
 
 
-def _of_several(models: Sequence[Description], limits: Limits) -> dict[str, Any]:
-    names = [model.name for model in models]
+def _of_several(names: Sequence[str], models: Sequence[Description], limits: Limits) -> dict[str, Any]:
     rows = {"type": "array", "items": {}, "maxItems": limits.max_rows, "description": "rows that each of the models takes"}
-    asked = {"type": "array", "items": {"enum": names}, "minItems": 1, "uniqueItems": True, "description": "default: all"}
+    asked = {"type": "array", "items": {"enum": list(names)}, "minItems": 1, "uniqueItems": True, "description": "default: all"}
     body = object_schema({ROWS: rows}, {MODELS: asked})
     call = every()[PREDICT]
-    of_models = {model.name: _listed(call, _reference(f"{call.answer}{number}")) for number, model in enumerate(models, 1)}
+    of_models = {name: _listed(call, _reference(f"{call.answer}{number}")) for number, name in enumerate(names, 1)}
     answers = {"type": "object", "properties": of_models, "additionalProperties": False}
-    example = {MODELS: names, ROWS: [(models[0].form or _UNKNOWN).example]}
+    form = (models[0].form if models else None) or _UNKNOWN
+    example = {MODELS: list(names), ROWS: [form.example]}
     return _post("Predicts with several models.", body, example, object_schema({"answers": answers}))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
 from bert_tf.extensions.serve.call import PREDICT, ROWS, Call, Part, every
 from bert_tf.extensions.serve.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.extensions.serve.settings import Limits
+from bert_tf.extensions.serve.worker import Description
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
@@ -37,27 +38,34 @@ def read(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
 
 
 def read_several(
-    body: bytes, readers: Mapping[str, Reader], limits: Limits, *, batch_tokens: int
+    body: bytes, models: Sequence[Description], limits: Limits, *, batch_tokens: int
 ) -> tuple[tuple[int, ...], list[Part]]:
     """As `read`, for predictions of some models, which are returned by number: those that the body names, else all."""
     value = _value(body)
-    names = _asked(value.pop(MODELS, list(readers)), list(readers))
+    known = [model.name for model in models]
+    numbers = tuple(known.index(name) for name in _asked(value.pop(MODELS, known), known))
     rows, options = _rows(every()[PREDICT], value, limits)
-    examples, counts = [], []
-    for name in names:
+    examples = []
+    of_trunks: dict[str, list[list[int]]] = {}
+    for model in (models[number] for number in numbers):
         try:
-            of_model, of_texts = _examples(rows, readers[name], limits)
+            of_model, of_texts = _examples(rows, model.reader, limits)
         except Refusal as error:
-            raise Refusal(error.status, f"model {name}: {error.message}", error.headers) from error
+            raise Refusal(error.status, f"model {model.name}: {error.message}", error.headers) from error
         examples.append(of_model)
-        counts.append(of_texts)
-    tokens = [max(of_row) for of_row in zip(*counts)]  # what models have in common is computed once
-    _refuse_many(tokens, limits)
-    models = tuple(list(readers).index(name) for name in names)
-    return models, [
-        Part(PREDICT, [example for of_model in examples for example in of_model[part]], sum(tokens[part]), options, models)
+        of_trunks.setdefault(model.trunk, []).append(of_texts)
+    tokens = _computed(of_trunks.values())
+    _refuse_many(tokens, limits, f", counted for each of {len(of_trunks)} encoders" if len(of_trunks) > 1 else "")
+    return numbers, [
+        Part(PREDICT, [example for of_model in examples for example in of_model[part]], sum(tokens[part]), options, numbers)
         for part in _slices(tokens, batch_tokens)
     ]
+
+
+def _computed(of_trunks: Collection[Sequence[Sequence[int]]]) -> list[int]:
+    """Tokens of each row, once for the models of a trunk: layers above those that they share are not counted."""
+    once = [[max(of_row) for of_row in zip(*of_models)] for of_models in of_trunks]
+    return [sum(of_row) for of_row in zip(*once)]
 
 
 def _refuse_many(tokens: Sequence[int], limits: Limits, counted: str = "") -> None:

@@ -129,9 +129,8 @@ class Service:
         """The numbers of the models that are asked, and the parts of the request."""
         in_thread = functools.partial(asyncio.get_running_loop().run_in_executor, self._readers)
         if number is None:
-            readers = {one.name: one.reader for one in models}
             read = functools.partial(question.read_several, batch_tokens=self.computing.batch_tokens)
-            return await in_thread(read, body, readers, self.limits)
+            return await in_thread(read, body, models, self.limits)
         model = models[number]
         if call not in model.calls:
             raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{calls.every()[call].remedy}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -114,7 +116,7 @@ class ServeConfig:
         runs = values.get("runs", ())
         if len(runs) > 1:
             names_of(runs)
-            computes_several()
+            together()
             exported = next((run for run in runs if model_formats.file_of(run) is not None), None)
             if exported is not None:
                 raise FlagError(
@@ -144,9 +146,14 @@ def name_of(run: str) -> str:
     hub_name = hub_names.parsed(run)
     if hub_name is not None:
         return hub_name.name.rpartition("/")[2]
-    path = Path(run).absolute()
+    return _folder(run).name
+
+
+def _folder(run: str) -> Path:
+    """Of a run or checkpoint; that of the best checkpoint is in it."""
+    path = Path(os.path.abspath(run))
     folder = path.parent if path.is_file() or Path(f"{path}.index").is_file() else path
-    return folder.parent.name if folder.name == BEST else folder.name
+    return folder.parent if folder.name == BEST else folder
 
 
 def names_of(runs: Sequence[str]) -> tuple[str, ...]:
@@ -154,12 +161,28 @@ def names_of(runs: Sequence[str]) -> tuple[str, ...]:
     names = tuple(map(name_of, runs))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise FlagError(
-            f"two models are named {twice}, and requests name them by their folders; rename one, or link to it (ln -s)"
-        )
+        first, second, *_ = (run for run, name in zip(runs, names) if name == twice)
+        raise FlagError(f"two models are named {twice}, by which requests tell them apart; {_remedy(first, second)}")
     return names
 
 
-def computes_several() -> str:
-    """What computes several models, see `Extension.computes_several`; BertError if its folder was deleted."""
-    return extension.needed("together", "serve of several models").computes_several
+def _remedy(first: str, second: str) -> str:
+    """What gives one of two models another name."""
+    one, other = hub_names.parsed(first), hub_names.parsed(second)
+    if (one or os.path.abspath(first)) == (other or os.path.abspath(second)):
+        return "they are the same: leave one out"
+    if one and other:
+        revision = f" --revision={other.revision}" if other.revision else ""
+        return f"fetch one into a folder (hf download {other.name}{revision} --local-dir=NAME) and give that instead"
+    folder = _folder(first if other else second)
+    if one or other or folder != _folder(first):
+        return f"rename the folder {folder}, or give a link to it (ln -s)"
+    link = folder.with_name("NAME")
+    checkpoint = link / os.path.relpath(second, folder)
+    made = f"ln -s {shlex.quote(folder.name)} {shlex.quote(str(link))}"
+    return f"both are in {folder}: link to it ({made}) and give {checkpoint} for {second}"
+
+
+def together() -> extension.Extension:
+    """The extension that computes several models; BertError if its folder was deleted."""
+    return extension.needed("together", "serve of several models")

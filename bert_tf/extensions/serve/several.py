@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
 from bert_tf.extensions.serve import values
 from bert_tf.extensions.serve.call import PREDICT, Failed, Part
-from bert_tf.extensions.serve.settings import ServeConfig, computes_several
+from bert_tf.extensions.serve.settings import ServeConfig, together
 from bert_tf.extensions.serve.worker import Description, Served
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Family, Outputs
@@ -23,21 +25,28 @@ class ServedTogether:
 
     def __init__(self, config: ServeConfig) -> None:
         """As `Served`."""
-        self._served = [Served(dataclasses.replace(config, runs=(run,))) for run in config.runs]
+        self._opened = contextlib.ExitStack()
+        each = (Served(dataclasses.replace(config, runs=(run,))) for run in config.runs)
+        self._served = [self._opened.enter_context(contextlib.closing(one)) for one in each]
+        self.descriptions: tuple[Description, ...] = tuple(map(_description, self._served))
 
-    @property
-    def descriptions(self) -> tuple[Description, ...]:
-        return tuple(one.description for one in self._served)
+    @functools.cached_property
+    def _engine(self) -> SeveralModels:
+        models = [one.model for one in self._served]
+        make = extension.load(together().computes_several)
+        engine: SeveralModels = make([model.trained for model in models], models[0].inference)
+        return self._opened.enter_context(contextlib.closing(engine))
 
     def load(self) -> None:
-        models = [one.model for one in self._served]
-        make = extension.load(computes_several())
-        self._engine: SeveralModels = make([model.trained for model in models], models[0].inference)
+        """As `Served.load`."""
         for number, one in enumerate(self._served):
-            if one.description.form is not None:
-                examples = one.model.reader.examples([one.description.form.example])
-                self._predictions([Part(PREDICT, examples, 0, models=(number,))])
+            form = one.description.form
+            examples = [] if form is None else [one.model.reader.examples([form.example])]
+            self._predictions([Part(PREDICT, example, 0, models=(number,)) for example in examples])
             one.load_calls()
+
+    def close(self) -> None:
+        self._opened.close()
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """As `Served.answers`; answers of a part are of one model after the other."""
@@ -58,7 +67,8 @@ class ServedTogether:
                 examples.setdefault(number, []).extend(of_model)
         models = {number: self._served[number].model for number in examples}
         features = {number: models[number].reader.features(of_model) for number, of_model in examples.items()}
-        outputs = self._engine.outputs(features) if features else {}
+        engine = self._engine  # loads the weights, if only for `load`
+        outputs = engine.outputs(features) if features else {}
         answers = {
             number: iter(_listed(model.family, outputs[number], features[number], examples[number]))
             for number, model in models.items()
@@ -67,6 +77,14 @@ class ServedTogether:
             [values.as_json(next(answers[number])) for number, of_model in part.of_models(part.examples) for _ in of_model]
             for part in parts
         ]
+
+
+def _description(served: Served) -> Description:
+    """With what the model shares, and the weights that calls other than predictions hold once more."""
+    model, own = served.model, served.description
+    copies = 2 if set(own.calls) != {PREDICT} else 1
+    trunk = extension.load(together().trunk)(model.trained)
+    return dataclasses.replace(own, trunk=trunk, weight_bytes=model.weight_bytes * copies)
 
 
 def _listed(family: Family, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Sequence[Any]:

@@ -42,6 +42,7 @@ class Description:
     calls: tuple[str, ...]  # supported calls
     weight_bytes: int
     example: Mapping[str, Any] | None = None  # a row of the data of the run
+    trunk: str = ""  # of several models: those with an equal one compute at least the first layer once
 
     @property
     def form(self) -> forms.Form | None:
@@ -79,9 +80,10 @@ def _served(config: ServeConfig) -> Served | ServedTogether:
 
 def converse(connection: Connection, make: Callable[[], Served | ServedTogether]) -> None:
     """Receives lists of `Part`; sends the descriptions and the bytes in use, then a list of answers or `Failed` for each."""
-    with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # the listener is gone
+    with contextlib.ExitStack() as opened, contextlib.suppress(EOFError, OSError):  # the listener is gone
+        opened.enter_context(contextlib.closing(connection))
         try:
-            served = make()
+            served = opened.enter_context(contextlib.closing(make()))
             connection.send(served.descriptions)
             served.load()
             connection.send(psutil.Process().memory_info().rss)
@@ -150,6 +152,9 @@ class Served:
         """As `load`, for what calls other than predictions need."""
         for call in self._calls:
             call.load(self.model, self._config)
+
+    def close(self) -> None:
+        self.model.close()
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""

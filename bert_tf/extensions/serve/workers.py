@@ -323,17 +323,20 @@ def _why(process: Any) -> str:
 
 
 def _say(descriptions: Descriptions, workers: int) -> None:
+    megabytes = sum(one.weight_bytes for one in descriptions) / 1e6
+    plural = "" if workers == 1 else "s"
     if len(descriptions) > 1:
         log.info(
-            "%d models; each of %d worker%s holds equal layers once", len(descriptions), workers, "" if workers == 1 else "s"
+            "%d models: weights of at most %.0f MB for each of %d worker%s, with copies for /encode and /explain,"
+            " and as much again during a reload; equal layers are held once",
+            *(len(descriptions), megabytes, workers, plural),
         )
         return
     (description,) = descriptions
-    megabytes = description.weight_bytes / 1e6
     if model_formats.file_of(description.checkpoint) is not None:
         log.info("%s: weights of %.0f MB, which workers of one thread share", description.checkpoint, megabytes)
         return
     log.info(
         "%s: weights of %.0f MB for each of %d worker%s, %.0f MB together, and as much again during a reload",
-        *(description.checkpoint, megabytes, workers, "" if workers == 1 else "s", megabytes * workers),
+        *(description.checkpoint, megabytes, workers, plural, megabytes * workers),
     )

@@ -11,6 +11,8 @@ import numpy as np
 
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
+from bert_tf.checkpoints.reader import model_reader
+from bert_tf.extensions.together import stages
 from bert_tf.extensions.together.joint import JointForward
 from bert_tf.features.columns import Features, Numbers
 from bert_tf.modeling.execution import Execution
@@ -80,6 +82,12 @@ class Together:
 
     def close(self) -> None:
         self._joint.close()
+
+
+def trunk(trained: Trained) -> str:
+    """A name of the weights up to the first layer; models of other names compute nothing in common."""
+    lowest = stages.digests(model_reader(trained.prefix), trained.config, layers=1)
+    return hashlib.sha256(repr(sorted(lowest.items(), key=str)).encode()).hexdigest()
 
 
 def _joint(models: Sequence[Trained], inference: InferenceOptions) -> JointForward:

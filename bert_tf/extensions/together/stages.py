@@ -28,12 +28,15 @@ _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 _EMBEDDINGS = re.compile(r"bert/embeddings/(?:(?:word|token_type|position)_embeddings$|LayerNorm/)")
 
 
-def digests(reader: CheckpointReader, config: BertConfig) -> dict[Stage, str]:
-    """SHA-256 of the weights of each stage before the pooler, by stage; raises CheckpointError for damaged weights."""
+def digests(reader: CheckpointReader, config: BertConfig, *, layers: int | None = None) -> dict[Stage, str]:
+    """SHA-256 of the weights of each stage before the pooler, by stage; raises CheckpointError for damaged weights.
+
+    `layers` are the lowest that are read, None for all.
+    """
     sums: dict[Stage, Any] = {}
     for name in sorted(encoder_shapes(config)):
         stage = _stage(name)
-        if stage is not None:
+        if stage is not None and (layers is None or not isinstance(stage, int) or stage < layers):
             digest = sums.setdefault(stage, hashlib.sha256())
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(reader[name], np.float32))

@@ -51,6 +51,7 @@ class Toy:
     def __init__(self, described: Description, before: Hook = None, problem: str | None = None) -> None:
         self.description, self._before, self._problem = described, before, problem
         self.batches: list[list[str]] = []
+        self.is_closed = False
 
     @property
     def descriptions(self) -> tuple[Description, ...]:
@@ -59,6 +60,9 @@ class Toy:
     def load(self) -> None:
         if self._problem:
             raise CheckpointError(self._problem)
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes]]:
         self.batches.append([example.texts[0] for one in batch for example in one.examples])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import re
+import shlex
+import subprocess
 import urllib.parse
 import urllib.request
 
@@ -17,7 +21,7 @@ from bert_tf.extensions.serve.several import ServedTogether
 from bert_tf.extensions.serve.worker import Served
 from bert_tf.extensions.together.joint import JointForward
 from tests import classifier
-from tests.extensions.serve.fakes import READER, Running, Toy, description, message
+from tests.extensions.serve.fakes import READER, Loading, Running, Toy, description, message
 from tests.extensions.serve.runs import write
 from tests.extensions.serve.test_process import Command
 from tests.tiny import write_project
@@ -84,10 +88,25 @@ class TestAnswers:
         _, said, _ = service.ask("/predict", {"text": "a", "models": ["first"]})
         assert said["answers"]["first"]["predictions"] == [[0, "predict", "a"]]
 
-    def test_tokens_of_a_row_count_once_for_all_models(self):
-        with Running(Toys(), runs=RUNS) as running:
-            running.ask("/predict", {"rows": ["a b", "c"]})
-            assert running.launcher.toys[0].batches == [[("predict", (0, 1), 4 + 3)]]
+    @pytest.mark.parametrize(
+        ("trunks", "tokens"), [(("a", "a", "a"), 4 + 3), (("a", "b", "a"), 2 * (4 + 3)), (("a", "b", "c"), 3 * (4 + 3))]
+    )
+    def test_tokens_of_a_row_count_once_for_models_that_share_layers(self, trunks, tokens):
+        toys = Toys(*(description(trunk=trunk) for trunk in trunks))
+        with Running(toys, runs=(*RUNS, "/runs/c"), max_request_tokens=tokens) as running:
+            assert running.ask("/predict", {"rows": ["a b", "c"]})[0] == 200
+            assert toys.batches == [[("predict", (0, 1, 2), tokens)]]
+            status, line = message(running.ask("/predict", {"rows": ["a b", "c d"]}))
+            assert (status, f"at most {tokens}; send less" in line) == (413, True)
+
+    def test_batches_have_the_tokens_of_all_models_that_share_nothing(self):
+        toys = Toys(description(trunk="a"), description(trunk="b"))
+        with Running(toys, runs=RUNS, batch_tokens=12) as running:
+            running.ask("/predict", {"rows": ["a", "b", "c"]})
+            assert sorted(part for batch in toys.batches for part in batch) == [
+                ("predict", (0, 1), 6),
+                ("predict", (0, 1), 12),
+            ]
 
     def test_models_share_batches(self):
         toys = Toys()
@@ -160,6 +179,29 @@ def test_the_document_describes_each_model(service):
     assert "POST /predict/a%20b" in service.ask("/docs")[1]
 
 
+def test_the_document_names_the_models_while_they_are_loading(service):
+    loading = Loading()
+    with Running(loading, runs=RUNS, admin=True, waits=False) as running:
+        document = running.ask("/openapi.json")[1]
+        assert "POST /predict/a%20b" in running.ask("/docs")[1]
+        loading.free.set()
+    of_loaded = service.ask("/openapi.json")[1]["paths"]
+    assert set(of_loaded) - set(document["paths"]) == {"/explain/first", "/encode/first"}  # calls of a loaded model
+    assert document["paths"]["/reload"] == of_loaded["/reload"]
+    asked, known = (
+        paths["/predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]["models"]
+        for paths in (document["paths"], of_loaded)
+    )
+    assert asked == known
+
+
+def test_the_log_has_the_most_that_the_weights_can_be(caplog):
+    caplog.set_level("INFO")
+    toys = Toys(description(weight_bytes=20_000_000), description(weight_bytes=30_000_000))
+    with Running(toys, runs=RUNS, workers=2):
+        assert "2 models: weights of at most 50 MB for each of 2 workers" in caplog.text
+
+
 def test_the_page_is_of_a_model_and_links_to_the_others(service):
     page = service.ask("/?model=a%20b")[1]
     assert 'data-model="/a%20b"' in page
@@ -183,9 +225,42 @@ class TestSettings:
         names = names_of([str(tmp_path / run) for run in ("a/mrpc/best", "c/model.ckpt-1", "b/best")])
         assert names == ("mrpc", "c", "b")
         with pytest.raises(
-            FlagError, match="two models are named mrpc, and requests name them by their folders; rename one, or"
+            FlagError,
+            match="two models are named mrpc, by which requests tell them apart; rename the folder .*/b/mrpc, or give a link",
         ):
             configured(str(tmp_path / "a/mrpc"), str(tmp_path / "b/mrpc"))
+
+    @pytest.mark.parametrize(
+        ("runs", "remedy"),
+        [
+            (
+                ("hub:a/bert", "hub:b/bert"),
+                "fetch one into a folder (hf download b/bert --local-dir=NAME) and give that instead",
+            ),
+            (("hub:a/bert", "hub:a/bert@v2"), "(hf download a/bert --revision=v2 --local-dir=NAME) and give that instead"),
+            (("hub:a/bert", "hub:a/bert"), "they are the same: leave one out"),
+            (("/no/bert", "hub:a/bert"), "rename the folder /no/bert, or give a link to it (ln -s)"),
+            (("hub:a/bert", "/no/bert"), "rename the folder /no/bert, or give a link to it (ln -s)"),
+            (("/no/bert", "/no/bert/"), "they are the same: leave one out"),
+        ],
+    )
+    def test_what_gives_models_of_one_name_others(self, runs, remedy):
+        with pytest.raises(FlagError) as refused:
+            names_of(runs)
+        assert str(refused.value).endswith(remedy)
+
+    @pytest.mark.parametrize("given", ["my run/model.ckpt-2", "my run/best", "my run"])
+    def test_checkpoints_of_one_run_have_names_through_a_link(self, tmp_path, given):
+        for checkpoint in ("model.ckpt-1", "model.ckpt-2", "best/model.ckpt-1"):
+            (tmp_path / "my run" / checkpoint).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "my run" / f"{checkpoint}.index").touch()
+        first, second = str(tmp_path / "my run/model.ckpt-1"), str(tmp_path / given)
+        with pytest.raises(FlagError) as refused:
+            names_of((first, second))
+        found = re.search(r"link to it \((.*)\) and give (.*) for (.*)", str(refused.value))
+        subprocess.run(shlex.split(found[1]), check=True, cwd="/")
+        assert (os.path.realpath(found[2]), found[3]) == (second, second)
+        assert names_of((first, found[2])) == ("my run", "NAME")
 
     def test_what_is_not_computed_together_is_refused(self, tmp_path):
         with pytest.raises(FlagError, match="--engine=onnxruntime: several models are computed by TensorFlow; leave it out"):
@@ -213,8 +288,7 @@ class TestRealModels:
         return served
 
     def parts(self, served, body):
-        readers = {one.name: one.reader for one in served.descriptions}
-        return question.read_several(json.dumps(body).encode(), readers, Limits(), batch_tokens=99)[1]
+        return question.read_several(json.dumps(body).encode(), served.descriptions, Limits(), batch_tokens=99)[1]
 
     def test_each_answers_with_the_bytes_of_its_own_service(self, runs, together):
         rows = ["rain came over the old wind", "a red pear", "rain came over the old wind"]
@@ -239,6 +313,28 @@ class TestRealModels:
         alone = self.parts(together, {"rows": ["rain", "soup"], "models": ["number"]})
         together.answers([*both, *alone])
         assert computed == [(3, {0: [True, True, False], 1: [True, True, False], 2: [True, False, True]})]
+
+    def test_the_trunk_tells_models_of_other_lowest_layers_apart(self, runs, project, tmp_path):
+        other = write(tmp_path / "other", project, "classification", [21])
+        trunks = [one.trunk for one in ServedTogether(configured(*map(str, runs), str(other))).descriptions]
+        assert len(set(trunks[:3])) == 1
+        assert trunks[3] not in trunks[:3]
+
+    def test_weights_are_those_of_predictions_and_of_other_calls(self, runs, together):
+        for run, described in zip(runs, together.descriptions):
+            own = Served(configured(str(run))).model.weight_bytes
+            assert described.weight_bytes == 2 * own
+
+    def test_the_engine_is_closed_with_the_models(self, runs, monkeypatch):
+        closed = []
+        monkeypatch.setattr(JointForward, "close", lambda joint: closed.append(joint))
+        served = ServedTogether(configured(*map(str, runs)))
+        served.close()
+        assert closed == []
+        served = ServedTogether(configured(*map(str, runs)))
+        served.load()
+        served.close()
+        assert len(closed) == 1
 
     def test_other_calls_are_of_one_model(self, runs, together):
         (part,) = question.read("encode", b'{"text": "rain"}', READER, Limits(), batch_tokens=99)

@@ -152,6 +152,15 @@ def test_a_worker_whose_checkpoint_is_another_by_now_has_the_model_reloaded():
         assert running.predict("a")[0]["of"] == "model.ckpt-2"
 
 
+def test_a_model_is_closed_when_its_worker_ends():
+    toy = Toy(description())
+    with Running(toy) as running:
+        running.predict("a")
+        assert not toy.is_closed
+    running.launcher.started[0].join(10)
+    assert toy.is_closed
+
+
 class TestReload:
     def test_requests_go_on_and_the_next_are_answered_by_the_other_model(self):
         toy = Held()
