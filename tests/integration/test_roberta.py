@@ -141,7 +141,7 @@ def test_damaged_folders_end_in_one_line(folder, values, expected, tmp_path, cap
     assert expected in error(argv, capsys)
 
 
-def test_a_run_that_lost_the_file_says_which_and_pretraining_is_refused(folder, run, tmp_path, capsys):
+def test_a_run_that_lost_the_file_says_which_and_next_sentences_are_refused(folder, run, tmp_path, capsys):
     place = shutil.copytree(run, tmp_path / "run")
     for path in place.rglob("tokenizer.json"):
         path.unlink()
@@ -149,7 +149,7 @@ def test_a_run_that_lost_the_file_says_which_and_pretraining_is_refused(folder, 
     assert "tokenizer.json: no such file; name it with --vocab_file" in error(argv, capsys)
     (tmp_path / "text.txt").write_text("w1 w2\n\nw3\n" * 20)
     argv = ["pretrain", f"--init_checkpoint={folder}", f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out"]
-    assert "pre-training: only for models with a WordPiece vocabulary (vocab.txt)" in error(argv, capsys)
+    assert "--nsp: models of type roberta do not learn next sentences; add --nsp=false" in error(argv, capsys)
 
 
 @pytest.mark.parametrize(("kind", "classes"), [("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert")])
