@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -24,7 +25,7 @@ from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import BertError, CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log
@@ -267,9 +268,19 @@ def converted(
         header = _header(weights) if weights.name == WEIGHTS_NAME else b""
         for head in filter(header.__contains__, _OF_HEADS):  # unlike a conversion without the head
             digest.update(head)
+        if weights.name != WEIGHTS_NAME and _has_masked_words(source):  # unlike conversions by earlier versions
+            digest.update(b"masked words")
     _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
+
+
+def _has_masked_words(source: Path) -> bool:
+    """Whether the encoder of a folder is another one than BERT, with a head of masked words of known names."""
+    row = None
+    with contextlib.suppress(OSError, ValueError, BertError):  # `convert` says what is wrong
+        row = ENCODERS.get(str(documents.read_json(source / CONFIG_NAME).get("model_type")))
+    return bool(row and row.masked_words)
 
 
 def _add(digest: Any, paths: Iterable[Path]) -> None:

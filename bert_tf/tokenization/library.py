@@ -84,8 +84,10 @@ class LibraryVocabulary(Vocabulary):
         if self._blank is None or piece in self.outside_texts:
             return piece
         text = self.library.decode([number]).strip().removeprefix(self._blank)
+        if not text or "\ufffd" in text:  # a part of a character has no other name
+            return piece
         begins = piece.startswith(self._blank) or all(map(is_punctuation, text))
-        return (text if begins else f"##{text}") if text else piece
+        return text if begins else f"##{text}"
 
     @functools.cached_property
     def outside_texts(self) -> frozenset[str]:
@@ -97,6 +99,8 @@ class LibraryVocabulary(Vocabulary):
     @functools.cached_property
     def _blank(self) -> str | None:
         """The character that pieces begin with for a blank before them, None in a vocabulary that marks continuations."""
+        if any(token.startswith("##") for token in self.tokens):
+            return None
         return next((mark for mark in _BLANKS if any(token.startswith(mark) for token in self.tokens)), None)
 
     def to_text(self) -> str:

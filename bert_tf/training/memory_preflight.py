@@ -43,6 +43,7 @@ class Lengths(NamedTuple):
     padding: float  # share of positions
     spread: float  # standard deviation of padding between examples
     rows_per_example: float = 1.0  # mean; 1 if rows are drawn singly
+    rows_spread: float = 0.0  # standard deviation of that number
     most_rows: int = 1  # of an example
     places: int = 0  # max slots of a row
 
@@ -94,9 +95,10 @@ def _lengths(run: Run, split: str | None = None) -> Lengths:
     places = 0 if longest.slots is None else int(longest.slots.max(initial=0))
     if options.group_by_length:  # the longest are in one batch
         is_longest = some.unit_lengths == some.unit_lengths.max()
-        return Lengths(tokens, 0.0, 0.0, float(some.unit_rows[is_longest].mean()), most_rows, places)
+        rows = some.unit_rows[is_longest]
+        return Lengths(tokens, 0.0, 0.0, float(rows.mean()), float(rows.std()), most_rows, places)
     padding, spread = 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens
-    return Lengths(tokens, padding, spread, float(some.unit_rows.mean()), most_rows, places)
+    return Lengths(tokens, padding, spread, float(some.unit_rows.mean()), float(some.unit_rows.std()), most_rows, places)
 
 
 def _of_rows(run: Run, examples: OnDisk) -> Lengths:
@@ -124,6 +126,7 @@ def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         padding=lengths.padding,
         spread=lengths.spread,
         rows_per_example=lengths.rows_per_example,
+        rows_spread=lengths.rows_spread,
         most_rows=lengths.most_rows,
         places=lengths.places,
         last_layer_cls_only=computing.last_layer_cls_only,

@@ -16,6 +16,7 @@ from bert_tf.checkpoints.converted_files import origin_of
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import last_step
+from bert_tf.features.long_text import WINDOWS
 from bert_tf.io import documents, files
 from bert_tf.run_layout import DETERMINING
 from bert_tf.settings import changed, setting_names, settings_of, values_of
@@ -24,7 +25,7 @@ from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.training.run import Run
+from bert_tf.training.run import Run, training_limits
 from bert_tf.training.run_spec import FINE_TUNE, ExtensionSettings, RunSpec
 from bert_tf.training.settings import (
     POLYNOMIAL,
@@ -79,6 +80,7 @@ def _determining(run: Run) -> dict[str, Any]:
         "task_name": run.task.name,
         **run.task.family.record(),
         **_of_texts(settings),
+        **_of_windows(run),
         "bert_config": run.config.as_dict(),
         "vocabulary_sha256": run.vocabulary.fingerprint,
         "train_examples_sha256": run.digest(run.train_split),
@@ -91,6 +93,12 @@ def _determining(run: Run) -> dict[str, Any]:
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [run.digest(split) for split in run.splits[DEV]]
     return determining
+
+
+def _of_windows(run: Run) -> dict[str, str]:
+    """Tells runs from those of versions that trained on the beginning of a long text, with the same settings."""
+    trains = run.task.family.trains_together and training_limits(run).long_text == WINDOWS
+    return {"trains_on": WINDOWS} if trains else {}
 
 
 def command(run: Run) -> str:

@@ -132,3 +132,20 @@ def test_pieces_have_the_notation_of_bert_and_those_that_text_is_not_cut_into_ar
     known = {number for text in TEXTS[:20] for number in tokenizer.ids(text)} - {vocabulary.unk_id}
     assert not outside & {vocabulary.tokens[number] for number in known}
     assert vocabulary.word_piece(len(vocabulary) + 3) == f"[{len(vocabulary) + 3}]"
+
+
+def test_a_letter_that_other_tokenizers_write_for_a_blank_changes_no_word_pieces():
+    content = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "mill", "##s", "\u0120"]
+    content["vocab"] = {token: number for number, token in enumerate(tokens)}
+    written = json.loads(tokenizer_files.byte_level())
+    vocabulary = library.LibraryVocabulary(json.dumps({**written, "model": content, "added_tokens": []}))
+    assert [vocabulary.word_piece(number) for number in (5, 6, 7)] == ["mill", "##s", "\u0120"]
+
+
+def test_parts_of_a_character_keep_their_names():
+    content = json.loads(tokenizer_files.byte_level())
+    number = len(content["model"]["vocab"])
+    content["model"]["vocab"]["\u00f0"] = number  # the first of four bytes
+    content["decoder"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    assert library.LibraryVocabulary(json.dumps(content)).word_piece(number) == "\u00f0"

@@ -9,11 +9,13 @@ from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import Model, compute_outputs
+from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry, sentence
 from bert_tf.modeling.heads.base import LossOptions, part_of_mean
+from bert_tf.run_layout import RECORD
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -172,3 +174,14 @@ def test_a_run_goes_on_to_the_same_bits(flags, tmp_path):
     assert run(*flags(tmp_path / "parts", **ways)) == 0
     whole, parts = (weights(tmp_path / name, 4) for name in ("whole", "parts"))
     assert {name: value.tobytes() for name, value in parts.items()} == {name: value.tobytes() for name, value in whole.items()}
+
+
+def test_a_run_that_read_the_beginnings_of_texts_is_not_continued(flags, tmp_path, capsys):
+    ways = {"do_train": True, "num_train_steps": 2}
+    assert run(*flags(tmp_path / "run", **ways)) == 0
+    path = tmp_path / "run" / RECORD
+    record = json.loads(path.read_text())
+    assert record[DETERMINING].pop("trains_on") == "windows"
+    path.write_text(json.dumps(record))
+    assert run(*flags(tmp_path / "run", **{**ways, "num_train_steps": 4})) == 2
+    assert "trains_on" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -71,8 +72,11 @@ def test_windows_of_the_longest_text_are_counted(project, tmp_path):
     given = prepared(project, **ways, **files)
     lengths = memory_preflight._lengths(given)
     assert (lengths.most_rows, lengths.rows_per_example) == (19, pytest.approx((30 + 19 + 5) / 32))
-    for count, rows in ((1, 31), (2, 24), (8, 19)):  # in the largest part of a batch of 8
-        as_rows = planned(given, most_rows=1, rows_per_example=1.0, micro_batches=count, batch_size=count * rows)
+    assert lengths.rows_spread == pytest.approx(np.std([*[1] * 30, 19, 5]))
+    # In the largest part of a batch of 8: its mean and three standard deviations, or the text of 19 windows alone.
+    for count, rows in ((1, 41), (2, 26), (8, 19)):
+        single = {"most_rows": 1, "rows_per_example": 1.0, "rows_spread": 0.0}
+        as_rows = planned(given, **single, micro_batches=count, batch_size=count * rows)
         assert planned(given, micro_batches=count) == as_rows
     grouped = memory_preflight._lengths(prepared(project, group_by_length=True, **ways, **files))
     assert (grouped.most_rows, grouped.rows_per_example) == (19, 12)  # the two long texts are as long as a row
@@ -178,7 +182,7 @@ def test_padding_and_lengths_are_those_of_the_examples_however_few_are_long(proj
     assert 0.0 < longest.padding < whole.padding < 1.0
     assert 0.0 < whole.spread < longest.spread < 0.5
     assert whole.tokens * (1 - whole.padding) == pytest.approx(longest.tokens * (1 - longest.padding))
-    assert grouped == (longest.tokens, 0.0, 0.0, 1.0, 1, 0)
+    assert grouped == (longest.tokens, 0.0, 0.0, 1.0, 0.0, 1, 0)
     assert longest.tokens % 8
     assert halves.tokens == -(-longest.tokens // 8) * 8
     given = prepared(project)

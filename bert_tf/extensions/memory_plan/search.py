@@ -171,7 +171,7 @@ def _frozen(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
 
 
 def _lengths(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
-    if asked.options.rows_per_example > 1.0:  # shorter windows are more
+    if asked.options.rows_per_example > 1.0 or asked.options.most_rows > 1:  # shorter windows are more
         return
     for tokens in range((asked.tokens - 1) // _LENGTHS_APART * _LENGTHS_APART, 0, -_LENGTHS_APART):
         yield f"--max_seq_length={tokens}", functools.partial(_cut, tokens=tokens)

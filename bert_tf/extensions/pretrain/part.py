@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bert_tf.encoders import ENCODERS
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.settings import setting_names
 from bert_tf.tasks.base import TRAIN
@@ -30,7 +31,7 @@ class Pretraining(Part):
     def check(self, run: Run) -> Iterator[str]:
         settings, config = _settings(run.spec), run.config
         sampled = settings.sampled_softmax
-        if settings.nsp and (config.output_transform or run.vocabulary.separators > 1):
+        if settings.nsp and (ENCODERS[config.model_type].masked_words or run.vocabulary.separators > 1):
             yield f"--nsp: models of type {config.model_type} do not learn next sentences; add --nsp=false"
         _ = run.vocabulary.mask_id  # raises what is wrong
         if TRAIN in run.splits and sampled > run.config.vocab_size:

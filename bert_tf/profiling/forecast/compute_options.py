@@ -32,6 +32,7 @@ class ComputeOptions:
 
     micro_batches: int = 1
     rows_per_example: float = 1.0  # mean number of windows of a text, or of options of a question
+    rows_spread: float = 0.0  # standard deviation of that number
     most_rows: int = 1  # of an example; one is in the largest micro-batch
     recompute: bool = False  # keep only the input of each layer
     precision: str = "default"  # of activations

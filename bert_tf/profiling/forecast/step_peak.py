@@ -156,8 +156,11 @@ class _Step:
         self._tied = options.tied_words and self._trains_words
 
     def _sequences(self, examples: int) -> int:
-        """Returns the rows of a batch that has the example with the most."""
-        return self._options.most_rows + round((examples - 1) * self._options.rows_per_example)
+        """Returns the rows of the fullest of many batches, one of which has the example with the most."""
+        options = self._options
+        with_most = options.most_rows + round((examples - 1) * options.rows_per_example)
+        fullest = round(examples * options.rows_per_example + _FULLEST * options.rows_spread * math.sqrt(examples))
+        return min(examples * options.most_rows, max(with_most, fullest))
 
     def _real(self, examples: int) -> float:
         """Returns the share of real tokens in the fullest of many batches."""

@@ -63,7 +63,8 @@ def test_it_is_exported_as_the_class_of_masked_words(folder, trained, tmp_path):
         assert exported.fill_mask(texts) == run.fill_mask(texts)
 
 
+@pytest.mark.parametrize("folder", ["modernbert", "roberta", "distilbert", "deberta-v2"], indirect=True)
 def test_next_sentences_are_refused(folder, text, tmp_path):
-    with pytest.raises((FlagError, PreflightError), match=f"--nsp: models of type {folder.name} do not learn next sentences"):
+    with pytest.raises((FlagError, PreflightError), match="--nsp: models of type .* do not learn next sentences"):
         bert_tf.pretrain(text, init_checkpoint=folder, output_dir=tmp_path / "out", **{**HOW, "nsp": True})
     assert not (tmp_path / "out" / "run_config.json").exists()
