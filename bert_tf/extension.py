@@ -136,8 +136,7 @@ class Extension:
     opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
     # checkpoint, if it has a layout of the extension
     predicts_several: str = ""  # module:name of a function of `PredictSettings` with several checkpoints to the file pairs
-    computes_several: str = ""  # module:name of a function of `Trained`s and `InferenceOptions` to `batch.engine.SeveralModels`
-    trunk: str = ""  # module:name of a function of a `Trained` to a name of its lowest layers, which equal ones have in common
+    computes_several: str = ""  # module:name of a `batch.engine.SeveralModels`, made from `Trained`s and `InferenceOptions`
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of an `extensions.serve.call.Call`
     serving: type = Settings  # flags of `serve`, for its call

@@ -48,6 +48,10 @@ class Engine(Protocol):
 class SeveralModels(Protocol):
     """Computes several models, which read texts alike, at once."""
 
+    @staticmethod
+    def trunk(trained: Trained) -> str:
+        """A name of the weights up to the first layer; models of other names compute nothing in common."""
+
     def outputs(self, features: Mapping[int, Features]) -> Mapping[int, Outputs]:
         """Outputs of the heads by number of the model, each for rows of its own; raises CheckpointError if not finite."""
 

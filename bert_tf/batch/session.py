@@ -32,17 +32,17 @@ class Session:
 
     _INSTEAD = "make another"  # if it was closed
 
-    def __init__(self, trained: Trained, inference: InferenceOptions, *, beside: Session | None = None) -> None:
+    def __init__(self, trained: Trained, inference: InferenceOptions, *, weights_of: Session | None = None) -> None:
         """Loads nothing yet.
 
         Args:
           trained: weights and their metadata.
           inference: where and how to compute.
-          beside: computes with the same checkpoint, whose weights are shared; it frees them.
+          weights_of: has the same checkpoint, and shares its weights in memory; it frees them.
         """
         self.trained, self.inference = trained, inference
-        self._beside = beside
-        self._lock: threading.Lock = threading.Lock() if beside is None else beside._lock
+        self._weights_of = weights_of
+        self._lock: threading.Lock = threading.Lock() if weights_of is None else weights_of._lock
         self._engine: Engine | None = None
         self._closed = False
 
@@ -90,8 +90,8 @@ class Session:
     def _loaded(self, trained: Trained) -> Engine:
         if self._closed:
             raise ClosedError(f"{self!r} was closed; {self._INSTEAD}")
-        if self._beside is not None:
-            return self._beside._loaded(trained)
+        if self._weights_of is not None:
+            return self._weights_of._loaded(trained)
         self._engine = self._engine or self.inference.engine()
         self._engine.load(trained)
         return self._engine

@@ -133,7 +133,7 @@ def train(
     progress = ProgressHook(
         out_dir, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer
     )
-    saver = _saver(folder, training, together=watch is not None)
+    saver = _saver_hook(folder, training, together=watch is not None)
     savers = _savers(folder, training, listeners, stop) if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     input_fn = train_input_fn(
@@ -225,7 +225,7 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     return guards
 
 
-def _saver(folder: str, training: Training, *, together: bool) -> SaverHook:
+def _saver_hook(folder: str, training: Training, *, together: bool) -> SaverHook:
     return SaverHook(
         total_steps=training.steps,
         keep_slots=training.keep_optimizer_slots,

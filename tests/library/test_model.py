@@ -69,7 +69,7 @@ def test_many_ways_to_encode_are_not_kept_all(run, monkeypatch):
         for way, expected in zip(ways, alone):
             np.testing.assert_array_equal(model.encode(["a"], **way), expected)
         assert model.predict(PAIRS) == before
-    assert sessions.call_count == 3  # with the mean; cls and max take the place of both; predictions that of these
+    assert sessions.call_count == 3  # predictions and mean, cls and max, predictions again
 
 
 def copied(run, folder):

@@ -188,7 +188,7 @@ class Explainer(Session):
     def __init__(self, model: Predictor) -> None:
         """Shares the weights of a model that TensorFlow computes."""
         if model.inference.make is TensorFlowEngine:
-            super().__init__(model.trained, model.inference, beside=model)
+            super().__init__(model.trained, model.inference, weights_of=model)
         else:
             own = dataclasses.replace(model.inference, make=TensorFlowEngine, batching=lambda *_: TO_LONGEST)
             super().__init__(model.trained, own)

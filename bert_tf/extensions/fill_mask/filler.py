@@ -130,7 +130,7 @@ class WordFiller(Session):
 
 
 def of_model(model: Predictor) -> WordFiller:
-    return WordFiller(model.trained, model.inference, beside=model)
+    return WordFiller(model.trained, model.inference, weights_of=model)
 
 
 class FileFiller(WordFiller):

@@ -4,8 +4,4 @@ from __future__ import annotations
 
 from bert_tf.extension import Extension
 
-EXTENSION = Extension(
-    predicts_several=f"{__name__}.predict:predict",
-    computes_several=f"{__name__}.engine:Together",
-    trunk=f"{__name__}.engine:trunk",
-)
+EXTENSION = Extension(predicts_several=f"{__name__}.predict:predict", computes_several=f"{__name__}.engine:Together")

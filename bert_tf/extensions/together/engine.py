@@ -64,6 +64,11 @@ class Together:
         self._models, self._inference = models, inference
         self._joint = _joint(models, inference)
 
+    @staticmethod
+    def trunk(trained: Trained) -> str:
+        lowest = stages.digests(model_reader(trained.prefix), trained.config, layers=1)
+        return hashlib.sha256(repr(sorted(lowest.items(), key=str)).encode()).hexdigest()
+
     def outputs(self, features: Mapping[int, Features]) -> dict[int, Outputs]:
         once, places = distinct(features)
         asked = {}
@@ -82,12 +87,6 @@ class Together:
 
     def close(self) -> None:
         self._joint.close()
-
-
-def trunk(trained: Trained) -> str:
-    """A name of the weights up to the first layer; models of other names compute nothing in common."""
-    lowest = stages.digests(model_reader(trained.prefix), trained.config, layers=1)
-    return hashlib.sha256(repr(sorted(lowest.items(), key=str)).encode()).hexdigest()
 
 
 def _joint(models: Sequence[Trained], inference: InferenceOptions) -> JointForward:

@@ -114,7 +114,7 @@ class Encoder(Session):
 
 
 def of_model(model: Predictor) -> Encoder:
-    return Encoder(model.trained, model.inference, beside=model)
+    return Encoder(model.trained, model.inference, weights_of=model)
 
 
 def _with_head(trained: Trained, options: VectorOptions) -> Trained:
