@@ -9,11 +9,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tqdm import TqdmWarning
+from tqdm import TqdmWarning, tqdm
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets shows text bars
-    from tqdm.auto import tqdm
+_IN_NOTEBOOK = "ipykernel.kernelapp" in sys.modules
+if _IN_NOTEBOOK:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets shows text bars
+        from tqdm.auto import tqdm  # imports asyncio, for which no command waits
 
 _QUIET = contextvars.ContextVar("quiet", default=False)
 
@@ -40,4 +42,4 @@ def say(line: str) -> None:
 
 
 def _seen() -> bool:
-    return not _QUIET.get() and (sys.stderr.isatty() or "ipykernel.kernelapp" in sys.modules)
+    return not _QUIET.get() and (sys.stderr.isatty() or _IN_NOTEBOOK)
