@@ -82,6 +82,13 @@ class Driven(NamedTuple):
     stopped_by: signal.Signals | None = None  # the same job continues
 
 
+class RunPage(NamedTuple):
+    """The page of a run, or of several in a folder, at their end."""
+
+    write: str  # module:name of a function of the folder, which raises no error
+    prepare: str = ""  # module:name of a function that starts what takes long, while the last checkpoint is written
+
+
 class Series(NamedTuple):
     """Runs below one folder, which stands for them on a page: by their names, or by a file beside them."""
 
@@ -127,7 +134,8 @@ class Extension:
     # Of a run's folder and its page.
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # their names, and what they hold
     series: tuple[Series, ...] = ()  # folders of its runs
-    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
+    page: RunPage | None = None
+    panel: str = ""  # module:name of a function from the runs on a page to its `extensions.report.panels.Panel`, or None
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
     # Of a model.
     model_format: str = ""  # module:name of a `checkpoints.model_formats.ModelFormat`, of models without a checkpoint

@@ -78,7 +78,7 @@ def pytest_collection_finish():
 @pytest.fixture
 def _pictures_drawn_once(monkeypatch):
     """A chart that was drawn in this process is not drawn again, and pages come without the megabyte of Vega's script."""
-    from bert_tf.report import charts, scripts
+    from bert_tf.extensions.report import charts, scripts
 
     draw = charts.svg
 

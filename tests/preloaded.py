@@ -15,7 +15,12 @@ JOBS = (
     *("extensions.evaluate.command", "operations.predict"),
 )
 BATCH = ("extensions.evaluate.evaluation", "batch.inputs", "batch.session", "batch.stream", "training.batch_machine")
-ON_FIRST_USE = ("jinja2", "scipy.stats", "sklearn.metrics", "bert_tf.report.curves", "bert_tf.report.page")
+ON_FIRST_USE = (
+    "jinja2",
+    "scipy.stats",
+    "sklearn.metrics",
+    "bert_tf.extensions.report.page",
+)
 for name in (*(f"bert_tf.{job}" for job in (*JOBS, *BATCH)), *ON_FIRST_USE):
     importlib.import_module(name)
 gc.collect()

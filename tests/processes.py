@@ -88,7 +88,7 @@ def start(args: Sequence[Any], *, environment: Mapping[str, str] | None = None, 
     return Forked(args, os.environ if environment is None else environment, before)
 
 
-def run(args: Sequence[Any], *, limit: float = 300, **settings: Any) -> subprocess.CompletedProcess[str]:
+def run(args: Sequence[Any], *, limit: float = 900, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Runs a process to its end; one that takes more seconds than the limit fails the test."""
     return finish(start(args, **settings), limit=limit)
 

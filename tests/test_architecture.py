@@ -31,7 +31,7 @@ LAYERS = (
     ("native",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
-    ("batch", "report"),
+    ("batch",),
     ("training",),
     ("library",),
     ("operations",),

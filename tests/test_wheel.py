@@ -75,7 +75,8 @@ from bert_tf import home
 from bert_tf.training.sources import find_data
 from bert_tf.tasks.registry import get_task
 print(home.clone())
-for path in ("py.typed", "report/page.html.j2", "report/style.css", "report/notices.txt", "native/kernels/ops.h"):
+page = ("page.html.j2", "style.css", "notices.txt")
+for path in ("py.typed", *(f"extensions/report/{name}" for name in page), "native/kernels/ops.h"):
     print((home.PACKAGE / path).is_file())
 print(home.folder(os.environ))
 print(find_data(get_task("MRPC"), None, environment=os.environ).folder.relative_to(home.PACKAGE))

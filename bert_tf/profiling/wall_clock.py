@@ -66,7 +66,7 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "log",
     "between",
 )
-CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
+CLOSING, EVALUATION, PREDICTION, UNACCOUNTED = "closing", "evaluation", "prediction", "unaccounted"
 
 
 def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
@@ -95,7 +95,6 @@ _OF_CORE: Mapping[str, str] = {
     CLOSING: "end of training",
     EVALUATION: "evaluation",
     PREDICTION: "prediction",
-    PAGE: "page",
     UNACCOUNTED: "unaccounted",
 }
 PARTS: Mapping[str, str] = _with_extensions(_OF_CORE)

@@ -15,7 +15,7 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.io.log_form import log
 from bert_tf.profiling import timing_file
-from bert_tf.profiling.wall_clock import DEVICES, KERNELS, PAGE, WALL
+from bert_tf.profiling.wall_clock import DEVICES, KERNELS, WALL
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
@@ -123,11 +123,10 @@ def _keep_account(run: Run) -> bool:
 
 
 def _report(run: Run) -> None:
-    """Makes the page and reports wall time: on the page, in the log, and in timing.json after training."""
+    """Has the page made, and reports wall time: on the page, in the log, and in timing.json after training."""
     if run.machine.is_chief:
         recorded = _keep_account(run)
-        with WALL.span(PAGE):
-            results.write_page(run.output_dir)
+        results.write_page(run.output_dir)
         if recorded:
             _keep_account(run)
     log.info("%s", WALL.account().text)

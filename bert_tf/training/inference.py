@@ -18,7 +18,6 @@ from bert_tf.estimator.run import last_step, report_to_tensorboard, require_chec
 from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log, published
 from bert_tf.profiling.wall_clock import EVALUATION, PREDICTION, WALL
-from bert_tf.report import wording
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.evaluation import Evaluation
@@ -170,5 +169,6 @@ def _time_to_target(run: Run) -> dict[str, Any]:
     if run.target is None:
         return {}
     entry = evaluations.time_to_target(run.run_dir, run.target, up_to=last_step(run.run_dir))
-    log.info("%s", wording.time_to_target(entry))
+    reached = "not reached" if entry["step"] is None else f"first reached at step {entry['step']}"
+    log.info("target %s: %s", run.spec.train.target_metric, reached)
     return {"time_to_target": entry}

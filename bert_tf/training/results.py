@@ -1,20 +1,19 @@
-"""Writes the results of a run into its folder, for people and scripts, and its page."""
+"""Writes the results of a run into its folder, for people and scripts."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import types
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bert_tf import run_layout
-from bert_tf.errors import BertError, FlagError
+from bert_tf import extension, run_layout
+from bert_tf.errors import FlagError
+from bert_tf.extension import RunPage
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log, published, short
 from bert_tf.tasks.base import Family, Task
@@ -142,25 +141,17 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
 
 
 def start_page_ahead() -> None:
-    """Starts Vega in a thread: the first chart of a process is the slowest."""
-    threading.Thread(target=_start_vega, name="start Vega").start()
-
-
-def _start_vega() -> None:
-    with contextlib.suppress(Exception):  # the page reports the same failure
-        from bert_tf.report import charts, scripts
-
-        charts.svg(charts.line_chart([charts.Curve("", 0, range(2), range(2))]))
-        scripts.vega()
+    """Starts what takes long in writing the page, while the last checkpoint is written."""
+    for page in _pages():
+        if page.prepare:
+            extension.load(page.prepare)()
 
 
 def write_page(folder: Path) -> None:
-    """Writes the page at the end of a run; failure is only a warning."""
-    try:
-        from bert_tf.report import page, run_files  # imports the chart library only when needed
+    """Has the page of a run written, or that of several in a folder."""
+    for page in _pages():
+        extension.load(page.write)(folder)
 
-        page.write(folder / run_layout.PAGE, run_files.read_runs([folder]))
-        log.info("the report is %s", folder / run_layout.PAGE)
-    except Exception as error:
-        reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
-        log.warning("no %s: %s", run_layout.PAGE, reason)
+
+def _pages() -> Iterator[RunPage]:
+    return (entry.page for entry in extension.installed().values() if entry.page is not None)

@@ -7,9 +7,9 @@ import pytest
 
 import bert_tf
 from bert_tf.extensions.profile import operations_file
+from tests.extensions.report import example
 from tests.profiling import recorded
 from tests.profiling.excerpt import REQUESTED, TRACE
-from tests.report import example
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.report import charts
+from bert_tf.extensions.report import charts
 from tests import processes
 from tests.tiny import held
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bert_tf.report import charts
+from bert_tf.extensions.report import charts
 from tests.integration import commands
 
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.report import charts
+from bert_tf.extensions.report import charts
 from bert_tf.training import fine_tune as job
 from tests.tiny import HALVES
 

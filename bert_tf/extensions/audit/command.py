@@ -106,6 +106,8 @@ def audit_data(**settings: Any) -> AuditResult:
 
 
 def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditResult:
+    for name in ("vectors", "report"):
+        extension.needed(name, "data audit")
     task = settings.task()
     _refuse_edited(Path(settings.output_dir), overwrite=settings.overwrite)
     rows = _rows(task, settings, environment)
@@ -185,7 +187,6 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
 
     A vector has the first, a middle and the last layer: words, and their meaning in context.
     """
-    extension.needed("vectors", "data audit")
     from bert_tf.extensions.vectors.encode import encoder  # imports TensorFlow when it is called
 
     numbers = {text: n for n, text in enumerate(dict.fromkeys(text for row in rows for text in row.texts if text.strip()))}

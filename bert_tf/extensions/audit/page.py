@@ -12,7 +12,6 @@ from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.io import files
-from bert_tf.report import scripts
 from bert_tf.tasks.base import Family
 
 _DIGEST = re.compile('name="table-sha256" content="([0-9a-f]{64})"')
@@ -24,6 +23,8 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
     """Returns the page of the data called `name`; by `digest`, that of the table, `written_with` knows an edited one."""
     import jinja2
     import markupsafe
+
+    from bert_tf.extensions.report import scripts
 
     names = ("page.html.j2", "page.js", "page.css")
     template, script, style = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.report import panels
-from bert_tf.report.charts import COLOURS, GREY, NOMINAL, Spec, following, sheet, short, told
-from bert_tf.report.panels import Panel
-from bert_tf.report.run_files import Run, is_number, mapping, read_object
+from bert_tf.extensions.report import panels
+from bert_tf.extensions.report.charts import COLOURS, GREY, NOMINAL, Spec, following, sheet, short, told
+from bert_tf.extensions.report.panels import Panel
+from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.run_layout import BEST, DECISION
 
 _MEASURES = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}

@@ -20,11 +20,11 @@ from bert_tf.checkpoints.huggingface_export import CLASSES, Architecture
 from bert_tf.errors import OutputError
 from bert_tf.extensions.card import usage
 from bert_tf.extensions.card.credits import Credits
+from bert_tf.extensions.report import curves, outcome, run_files, wording
+from bert_tf.extensions.report.outcome import Score
+from bert_tf.extensions.report.run_files import Run, is_number, mapping
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, PRETRAINING, SPAN, TAGS
-from bert_tf.report import curves, outcome, run_files, wording
-from bert_tf.report.outcome import Score
-from bert_tf.report.run_files import Run, is_number, mapping
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.sentence.example import recorded_texts

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import OutputError
@@ -48,6 +48,7 @@ def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | 
 
 
 def write(settings: CardSettings) -> Path:
+    extension.needed("report", "card")
     from bert_tf.extensions.card import card
     from bert_tf.training import sources
 

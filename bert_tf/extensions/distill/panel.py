@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.extensions.distill import FILE, SECTION
-from bert_tf.report import panels
-from bert_tf.report.panels import Panel
-from bert_tf.report.run_files import Run, is_number, mapping, read_object
+from bert_tf.extensions.report import panels
+from bert_tf.extensions.report.panels import Panel
+from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
 
 _SIZES = {"layers": ("layers", 1), "hidden_size": ("hidden size", 1), "weight_bytes": ("weights, MB", 1e6)}
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import extension
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.export import tokenizer_json
-from bert_tf.extensions.export.options import ExportOptions
+from bert_tf.extensions.export.options import ExportOptions, has_card
 from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.io import documents
 from bert_tf.tasks.base import Family, Task
@@ -86,7 +85,7 @@ def write_kept_files(exported: ExportJob, folder: Path) -> None:
 
 def write_card(exported: ExportJob, path: Path, **of_format: Any) -> None:
     """Writes the model card, if an extension makes it."""
-    if "card" in extension.installed():
+    if has_card():
         from bert_tf.extensions.card import card
 
         options = exported.options

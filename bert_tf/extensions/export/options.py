@@ -11,9 +11,14 @@ from bert_tf.settings import group, setting
 PRECISIONS = ("float32", "int8", "bfloat16")
 
 
+def has_card() -> bool:
+    """Whether the card of a model can be written."""
+    return {"card", "report"} <= extension.installed().keys()
+
+
 def _credits() -> type:
     """What the card in the folder says besides; nothing if there is no extension that writes it."""
-    return extension.load("bert_tf.extensions.card.credits:Credits") if "card" in extension.installed() else extension.Settings
+    return extension.load("bert_tf.extensions.card.credits:Credits") if has_card() else extension.Settings
 
 
 @dataclasses.dataclass(frozen=True)

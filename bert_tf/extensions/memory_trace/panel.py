@@ -12,11 +12,11 @@ from bert_tf.errors import BertError
 from bert_tf.extensions.memory_trace import LIVE, TRACE, live_memory, peak_report, trace_file, trace_report
 from bert_tf.extensions.memory_trace.peak_report import BEFORE, PARTS
 from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
+from bert_tf.extensions.report import charts, panels
+from bert_tf.extensions.report.panels import Panel
+from bert_tf.extensions.report.run_files import Run
+from bert_tf.extensions.report.wording import number
 from bert_tf.profiling.op_names import PHASES
-from bert_tf.report import charts, panels
-from bert_tf.report.panels import Panel
-from bert_tf.report.run_files import Run
-from bert_tf.report.wording import number
 
 _INTERVALS = 120
 _MIB = 1 << 20

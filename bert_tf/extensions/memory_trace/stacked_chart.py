@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bert_tf.report.charts import COLOURS, NOMINAL, OPACITY, Spec, following, sheet, short, told
+from bert_tf.extensions.report.charts import COLOURS, NOMINAL, OPACITY, Spec, following, sheet, short, told
 
 
 def stacked_chart(

@@ -8,9 +8,9 @@ from typing import Any
 
 from bert_tf.errors import BertError
 from bert_tf.extensions.profile import OPERATIONS, PHASES, operations_file, time_tables, time_text
-from bert_tf.report import costs, panels
-from bert_tf.report.panels import Panel
-from bert_tf.report.run_files import Run, is_number, read_object
+from bert_tf.extensions.report import costs, panels
+from bert_tf.extensions.report.panels import Panel
+from bert_tf.extensions.report.run_files import Run, is_number, read_object
 
 _WHOLE, _COUNT = "batch", "steps"
 _LEAST_REST = 0.005  # of all phases: less is rounding

@@ -1,11 +1,13 @@
-"""Report: the HTML page of a run again, or of several side by side (docs/commands.md)."""
+"""Report: the HTML page of a run, or of several side by side (docs/profiling.md)."""
 
-from bert_tf.extension import Extension, NewCommand
+from bert_tf.extension import Extension, NewCommand, RunPage
 
 EXTENSION = Extension(
+    page=RunPage(f"{__name__}.run_page:write", f"{__name__}.run_page:prepare"),
+    times={"page": ("page", "unaccounted")},
     commands={
         "report": NewCommand(
             f"{__name__}.command:COMMAND", "Look at runs", "writes the HTML report of a run, or of several side by side"
         )
-    }
+    },
 )

@@ -20,8 +20,8 @@ from bert_tf.run_layout import EXPLANATIONS, PAGE, WRONG_EXAMPLES
 from bert_tf.settings import read_settings, setting
 
 if TYPE_CHECKING:
+    from bert_tf.extensions.report.run_files import Run
     from bert_tf.library.model import Model
-    from bert_tf.report.run_files import Run
 
 _HEIGHT = 600  # pixels of a notebook
 
@@ -88,7 +88,7 @@ def write_report(
 def write(settings: ReportSettings) -> Page:
     """Writes the page of runs, after changes to their folders that `redact` and `explain` ask for."""
     from bert_tf.estimator import run_folder
-    from bert_tf.report import page, run_files
+    from bert_tf.extensions.report import page, run_files
 
     folders = [Path(folder) for folder in settings.folders]
     if settings.output is not None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=table.RunResult)
 
+_ON_SLOTS = {"sweep", "report"}  # extensions that train several runs at a time
+
 
 class Run(NamedTuple):
     number: int  # its seed, or that of its fold
@@ -56,9 +58,10 @@ def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) ->
     asked = config.extensions.series.slots
     if task is not None or not config.actions.do_train or (asked is None and config.devices.are_chosen):
         return ()
-    if (asked or 1) == 1 and "sweep" not in extension.installed():
+    if (asked or 1) == 1 and not extension.installed().keys() >= _ON_SLOTS:
         return ()
-    extension.needed("sweep", f"--slots={asked}")
+    for name in sorted(_ON_SLOTS):
+        extension.needed(name, f"--slots={asked}")
     from bert_tf.extensions.sweep import leader
 
     available = leader.slots(asked, environment)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.sweep import TABLE
 from bert_tf.io import files
@@ -97,6 +97,7 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
 
 
 def run_all(settings: SweepSettings) -> Sweep:
+    extension.needed("report", "sweep")
     from bert_tf.extensions.sweep import plan, score, slurm_launch, table
     from bert_tf.training import results as run_results
 

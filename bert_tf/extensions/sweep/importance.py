@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.extensions.report.run_files import is_number
 from bert_tf.extensions.sweep.trials import Trials, text
-from bert_tf.report.run_files import is_number
 
 LEAST = 10  # runs; with fewer, a forest is meaningless
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf.extensions.report import panels
+from bert_tf.extensions.report.panels import Panel
+from bert_tf.extensions.report.run_files import Run
 from bert_tf.extensions.sweep import trial_charts, trials
-from bert_tf.report import panels
-from bert_tf.report.panels import Panel
-from bert_tf.report.run_files import Run
 
 
 def of_runs(runs: Sequence[Run]) -> Panel | None:

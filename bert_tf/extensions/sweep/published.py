@@ -10,11 +10,11 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
+from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import held_out
 from bert_tf.extensions.sweep.plan import SweepFile
 from bert_tf.extensions.sweep.table import Result
 from bert_tf.io.log_form import log
-from bert_tf.report.run_files import is_number, mapping, read_object
 from bert_tf.training.run_spec import SETTINGS
 
 GRID: Mapping[str, tuple[float, ...]] = {

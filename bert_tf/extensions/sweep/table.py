@@ -13,11 +13,11 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
+from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
-from bert_tf.report.run_files import is_number, mapping, read_object
 
 _ENDING = ".json"  # of a result
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run

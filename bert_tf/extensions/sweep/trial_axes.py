@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.extensions.report.run_files import is_number
 from bert_tf.extensions.sweep.trials import text
-from bert_tf.report.run_files import is_number
 
 _FEW = 6  # distinct values: each has a tick
 _MOST_TICKS = 6

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf.extensions.report import wording
+from bert_tf.extensions.report.charts import SIZE, Spec, following, sheet, short, told
+from bert_tf.extensions.report.outcome import Scale
+from bert_tf.extensions.report.wording import metric
 from bert_tf.extensions.sweep.importance import importance
 from bert_tf.extensions.sweep.trial_axes import Axis, axis
 from bert_tf.extensions.sweep.trials import DONE, FAILED, PRUNED, Combination, Trials, read_trials, text
-from bert_tf.report import wording
-from bert_tf.report.charts import SIZE, Spec, following, sheet, short, told
-from bert_tf.report.outcome import Scale
-from bert_tf.report.wording import metric
 
 LEVELS = tuple(f"var(--level-{place})" for place in range(5))  # of style.css: fifths of the runs, the best last
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
+from bert_tf.extensions.report.wording import shortened
 from bert_tf.extensions.sweep import RESULTS, TABLE
 from bert_tf.io import documents
 from bert_tf.metrics import ranking
-from bert_tf.report.run_files import Run, is_number, mapping, read_object
-from bert_tf.report.wording import shortened
 
 DONE, PRUNED, FAILED = "done", "pruned", "failed"
 STATES = {PRUNED: "stopped early", FAILED: "failed"}  # of runs without a comparable score

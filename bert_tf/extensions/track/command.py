@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from bert_tf import extension
 from bert_tf.errors import FlagError
 from bert_tf.extensions.track import MLFLOW, TRACKERS, trackers
 from bert_tf.io import files
@@ -54,8 +55,9 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
 
 def send(settings: TrackSettings) -> Iterator[Sent]:
     """Sends each run and registers its model, lazily."""
+    extension.needed("report", "track")
+    from bert_tf.extensions.report import run_files
     from bert_tf.extensions.track import replay
-    from bert_tf.report import run_files
 
     if settings.register and settings.tracker != MLFLOW:
         raise FlagError(f"--register belongs to --tracker={MLFLOW}")

@@ -12,9 +12,9 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.estimator.run_folder import MACHINE, VERSIONS
+from bert_tf.extensions.report.run_files import Evaluated, Run, is_number, mapping
 from bert_tf.extensions.track.trackers import FINISHED, KILLED, Point
 from bert_tf.io import atomic, documents, files
-from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
 FILES = (
     *(run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.DECISION),

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from bert_tf.errors import BertError, OutputError
+from bert_tf.extensions.report import run_files
 from bert_tf.extensions.track import FOLDER, contents, state
 from bert_tf.extensions.track.contents import Contents
 from bert_tf.extensions.track.trackers import Tracker, connect
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import redacted
-from bert_tf.report import run_files
 
 T = TypeVar("T")
 

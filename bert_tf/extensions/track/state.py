@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf.extensions.report.run_files import read_object
 from bert_tf.extensions.track.trackers import Marks, Point
 from bert_tf.io import atomic, documents
-from bert_tf.report.run_files import read_object
 
 
 @dataclasses.dataclass(frozen=True)

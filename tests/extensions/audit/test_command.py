@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf import extension
 from bert_tf.errors import BertError, DataError, FlagError, OutputError
 from bert_tf.extensions.audit import command as audit
-from bert_tf.extensions.audit import page
+from bert_tf.extensions.report import scripts
 from tests.tiny import write_project
 
 
@@ -69,7 +69,7 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
     assert '<small>train:t13</small><span dir="auto">rain came over the old red one and went far</span>' in text
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert page.scripts.source(script) in text.replace("&#39;", "'")
+    assert scripts.source(script) in text.replace("&#39;", "'")
 
 
 def test_without_the_extension_of_vectors_an_audit_is_one_line(project, tmp_path, monkeypatch):

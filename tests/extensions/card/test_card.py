@@ -10,7 +10,7 @@ from bert_tf.batch.trained import digest
 from bert_tf.errors import OutputError
 from bert_tf.extensions.card.card import is_edited, plain
 from tests.extensions.export import runs
-from tests.report import example
+from tests.extensions.report import example
 
 HOSTILE = [
     "a|b",

@@ -10,8 +10,8 @@ import bert_tf
 from bert_tf.checkpoints import default as default_checkpoint
 from bert_tf.checkpoints import huggingface
 from bert_tf.extensions.data import check
+from tests.extensions.report import example
 from tests.profiling.excerpt import TRACE
-from tests.report import example
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -3,9 +3,9 @@
 import pytest
 
 from bert_tf.extensions.memory_trace import panel
-from bert_tf.report import run_files
-from tests.report import example
-from tests.report.drawn import texts
+from bert_tf.extensions.report import run_files
+from tests.extensions.report import example
+from tests.extensions.report.drawn import texts
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

@@ -9,10 +9,10 @@ import pytest
 import bert_tf
 from bert_tf import extension
 from bert_tf.errors import OutputError
-from bert_tf.report import charts, panels
+from bert_tf.extensions.report import charts, panels
 from bert_tf.training import results
 from tests.batch.runs import write_run
-from tests.report import example
+from tests.extensions.report import example
 from tests.tiny import write_project
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")

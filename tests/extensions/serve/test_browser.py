@@ -10,9 +10,9 @@ import pytest
 from benchmarks import browser
 from bert_tf.extensions.serve import forms
 from bert_tf.tasks import families
+from tests.extensions.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 from tests.extensions.serve.fakes import READER, Running, Toy, description
 from tests.extensions.serve.runs import KINDS
-from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ from unittest import mock
 
 import pytest
 
+from bert_tf.extensions.report import charts, page, run_files
 from bert_tf.extensions.sweep import importance, trial_axes, trial_charts, trials
-from bert_tf.report import charts, page, run_files
-from tests.report import example
-from tests.report.drawn import picture, texts
+from tests.extensions.report import example
+from tests.extensions.report.drawn import picture, texts
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report import example
+from tests.extensions.report import example
 
 PACKAGES = Path(__file__).parent / "packages"
 RESULTS = {"global_step": 20, "splits": {"dev": {"accuracy": 0.8, "loss": 0.7, "collapsed": "no", "confusion": [[1]]}}}

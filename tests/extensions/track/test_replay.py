@@ -15,8 +15,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.extensions.track import FOLDER, trackers
 from bert_tf.io import lock
 from tests import lines
+from tests.extensions.report import example
 from tests.extensions.track.conftest import write_lines, write_results
-from tests.report import example
 
 POINTS = len(example.METRICS) * (len(example.METRICS[0]) - 1) + 4  # and two evaluations of two metrics
 

@@ -16,8 +16,8 @@ from bert_tf.errors import OutputError
 from bert_tf.extensions.track import replay, to_tensorboard, to_wandb
 from bert_tf.library import mlflow_model
 from tests.batch.runs import MRPC, write_run
+from tests.extensions.report import example
 from tests.extensions.track.test_replay import POINTS
-from tests.report import example
 
 ROWS = [("the old rain", "a storm came"), ("bread", "the wind")]
 

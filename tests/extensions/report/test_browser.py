@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks import browser
-from bert_tf.report import page, run_files
-from tests.report import example
+from bert_tf.extensions.report import page, run_files
+from tests.extensions.report import example
 
 pytestmark = pytest.mark.slow
 

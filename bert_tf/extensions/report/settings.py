@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf.extensions.report.run_files import Run, mapping
 from bert_tf.io import documents
-from bert_tf.report.run_files import Run, mapping
 
 _OF_MODEL = "bert_config"
 _DIGEST = "_sha256"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.extensions.report import wording
+from bert_tf.extensions.report.run_files import Evaluated, Run, is_number, mapping
 from bert_tf.metrics import ranking
-from bert_tf.report import wording
-from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
 _MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
 _MOST_CONFUSIONS = 15

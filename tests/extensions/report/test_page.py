@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from bert_tf.report import charts, page, run_files, scripts, wording
-from bert_tf.report.wording import duration, number
-from tests.report import example
+from bert_tf.extensions.report import charts, page, run_files, scripts, wording
+from bert_tf.extensions.report.wording import duration, number
+from tests.extensions.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

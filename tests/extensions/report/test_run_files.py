@@ -5,8 +5,8 @@ import re
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.report import run_files
-from tests.report import example
+from bert_tf.extensions.report import run_files
+from tests.extensions.report import example
 
 
 def read_one(folder):

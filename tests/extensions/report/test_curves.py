@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf.report import curves, run_files
+from bert_tf.extensions.report import curves, run_files
 from bert_tf.runtime import memory
-from tests.report import example
+from tests.extensions.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

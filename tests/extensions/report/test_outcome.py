@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from bert_tf.report import outcome, page, run_files
-from tests.report import example
+from bert_tf.extensions.report import outcome, page, run_files
+from tests.extensions.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

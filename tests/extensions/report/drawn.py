@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from bert_tf.report import charts
+from bert_tf.extensions.report import charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES, AREAS, POINTS = (f"mark-{kind} role-mark" for kind in ("line", "area", "symbol"))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bert_tf.report import headline, run_files, settings
-from tests.report import example
+from bert_tf.extensions.report import headline, run_files, settings
+from tests.extensions.report import example
 
 
 def figures(*folders):

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.extensions.report.charts import Curve, Floats, Spec, line_chart
+from bert_tf.extensions.report.run_files import Group, Line, Run, is_number, mapping
+from bert_tf.extensions.report.wording import metric, number
 from bert_tf.metrics import ranking
-from bert_tf.report.charts import Curve, Floats, Spec, line_chart
-from bert_tf.report.run_files import Group, Line, Run, is_number, mapping
-from bert_tf.report.wording import metric, number
 
 _MARKED = 100  # up to as many points, each is marked
 _METRIC = "eval_"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.extension import Extension
-from bert_tf.report import charts, wording
-from bert_tf.report.run_files import Run
+from bert_tf.extensions.report import charts, wording
+from bert_tf.extensions.report.run_files import Run
 
 if TYPE_CHECKING:
     import jinja2

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.io import atomic
-from bert_tf.metrics import ranking
-from bert_tf.report import (
+from bert_tf.extensions.report import (
     charts,
     costs,
     curves,
@@ -22,7 +20,9 @@ from bert_tf.report import (
     settings,
     wording,
 )
-from bert_tf.report.run_files import Group, Run
+from bert_tf.extensions.report.run_files import Group, Run
+from bert_tf.io import atomic
+from bert_tf.metrics import ranking
 
 if TYPE_CHECKING:
     pass

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bert_tf.report import curves, outcome
-from bert_tf.report.outcome import Score
-from bert_tf.report.run_files import Group, Run, is_number, mapping
-from bert_tf.report.wording import duration, metric, shortened
+from bert_tf.extensions.report import curves, outcome
+from bert_tf.extensions.report.outcome import Score
+from bert_tf.extensions.report.run_files import Group, Run, is_number, mapping
+from bert_tf.extensions.report.wording import duration, metric, shortened
 
 Figure = tuple[str, str, Sequence[str]]  # name, value, and notes below
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import run_layout
+from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.profiling import wall_clock
 from bert_tf.profiling.timing_file import WALL
-from bert_tf.report.run_files import Run, is_number, mapping, read_object
 
 _WHOLE, _COUNT = "batch", "steps"
 _SMALL = 0.5  # percent of the wall time

@@ -3,8 +3,8 @@
 import pytest
 
 from bert_tf import run_layout
-from bert_tf.report import costs, run_files
-from tests.report import example
+from bert_tf.extensions.report import costs, run_files
+from tests.extensions.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 

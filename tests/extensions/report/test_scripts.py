@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from bert_tf.report import scripts
+from bert_tf.extensions.report import scripts
 
 PACKED = "window.vegaEmbed = 1; // </script>"
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
-from bert_tf.report import charts
-from bert_tf.report.charts import SMOOTHED_FROM, Curve, line_chart, thinned
-from tests.report.drawn import AREAS, LINES, POINTS, SVG, following, numbers, paths, picture, texts, told
+from bert_tf.extensions.report import charts
+from bert_tf.extensions.report.charts import SMOOTHED_FROM, Curve, line_chart, thinned
+from tests.extensions.report.drawn import AREAS, LINES, POINTS, SVG, following, numbers, paths, picture, texts, told
 
 STACKED = stacked_chart([0, 1], {"a": [1, 1], "b": [2, 2]}, x_title="ms")
 

@@ -1,1 +1,0 @@
-"""The report page of a run: results, curves, time and memory; or several runs side by side."""
