@@ -10,6 +10,7 @@ import errno
 import glob
 import hashlib
 import os
+import re
 import stat
 from pathlib import Path
 from typing import BinaryIO, Union
@@ -22,6 +23,7 @@ LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 
 
 PIPE = "-"
 NO_FILE, NO_FOLDER = "no such file", "no such folder"
+_SCHEME = re.compile(r"[a-zA-Z][-a-zA-Z0-9+.]*://")
 
 _KINDS = {
     stat.S_IFDIR: (errno.EISDIR, os.strerror(errno.EISDIR)),
@@ -193,3 +195,8 @@ def digest(path: StrPath) -> str:
         for block in iter(lambda: stream.read(1 << 20), b""):
             sha256.update(block)
     return sha256.hexdigest()
+
+
+def has_scheme(path: str) -> bool:
+    """Whether a path names a file system, as gs://bucket/file; False for every local path."""
+    return bool(_SCHEME.match(path))

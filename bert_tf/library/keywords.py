@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, Union, cast
 
 from bert_tf import extension, versions
 from bert_tf.errors import BertError, FlagError
-from bert_tf.io import paths
+from bert_tf.io import files
 from bert_tf.settings import Setting, path_of, settings_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,7 +89,7 @@ def run_pipeline(name: str, job: Any, by: Beam) -> Any:
 
 
 def written(names: Iterable[str]) -> tuple[Written, ...]:
-    return tuple(name if paths.has_scheme(name) else Path(name) for name in names)
+    return tuple(name if files.has_scheme(name) else Path(name) for name in names)
 
 
 def _begin_worker() -> Mapping[str, str]:

@@ -22,7 +22,7 @@ def test_checkpoints_are_evaluated_to_rows_and_files_predicted(run, project, tmp
 
 def test_none_is_a_setting_that_is_not_given(monkeypatch, project, run):
     given = []
-    monkeypatch.setattr("bert_tf.operations.fine_tune._several_runs", lambda config, *_: given.append(config.given))
+    monkeypatch.setattr("bert_tf.library.fine_tuning._several_runs", lambda config, *_: given.append(config.given))
     bert_tf.fine_tune("MRPC", seeds="1-2", data_dir=None, train_file=None, output_dir=None)
     assert given == [{"task_name", "seeds"}]
     assert bert_tf.check_data(project.data_dir, task_name="MRPC", train_file=None).problems == ()

@@ -12,7 +12,7 @@ from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import ModelFiles
 from bert_tf.errors import FlagError
-from bert_tf.io import paths
+from bert_tf.extensions.cluster import paths
 from bert_tf.io.files import PIPE
 from bert_tf.library.keywords import Beam
 from bert_tf.settings import setting_names

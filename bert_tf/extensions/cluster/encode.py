@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import FlagError
-from bert_tf.extensions.cluster import beam_job
+from bert_tf.extensions.cluster import beam_job, paths
 from bert_tf.extensions.vectors.encode import EncodeSettings, form, inputs, opened, pairs
 from bert_tf.extensions.vectors.formats import NPY
-from bert_tf.io import paths
 from bert_tf.library.keywords import Beam
 
 if TYPE_CHECKING:  # TensorFlow is imported when a worker has begun

@@ -15,12 +15,11 @@ from bert_tf.batch.inputs import CHUNK, chunked
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.extensions.cluster import beam_job
+from bert_tf.extensions.cluster import beam_job, paths
 from bert_tf.extensions.evaluate import evaluation
 from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
 from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
 from bert_tf.extensions.evaluate.rows import Row
-from bert_tf.io import paths
 from bert_tf.library.keywords import Beam
 from bert_tf.runtime.precision import computed
 from bert_tf.settings import changed

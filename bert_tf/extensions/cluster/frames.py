@@ -141,7 +141,7 @@ def new_column(
 
 def find_model(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
     """Beam copies a checkpoint that is on another file system."""
-    from bert_tf.io import paths
+    from bert_tf.extensions.cluster import paths
 
     name = None if checkpoint is None else os.fspath(checkpoint)
     if name is not None and paths.has_scheme(name):

@@ -21,8 +21,7 @@ from apache_beam.io.filebasedsink import FileBasedSink
 from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.errors import BertError, FlagError, OutputError
-from bert_tf.extensions.cluster import storage
-from bert_tf.io import paths
+from bert_tf.extensions.cluster import paths, storage
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 

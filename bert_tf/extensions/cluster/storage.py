@@ -17,8 +17,8 @@ from apache_beam.io.filesystems import FileSystems
 from bert_tf import run_layout
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
-from bert_tf.extensions.cluster import shipped
-from bert_tf.io import files, paths
+from bert_tf.extensions.cluster import paths, shipped
+from bert_tf.io import files
 from bert_tf.io.log_form import log
 
 _SHOWN = 200  # characters of a message from elsewhere

@@ -12,6 +12,7 @@ from bert_tf.errors import FlagError
 from bert_tf.extensions.distill import NAME, SECTION
 from bert_tf.extensions.distill.settings import RECIPE
 from bert_tf.io import documents, files
+from bert_tf.library.fine_tuning import train
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, setting_names, settings_of
@@ -77,7 +78,7 @@ def distill(
       BertError: invalid settings or input; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
+    done = train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 
     return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)

@@ -17,8 +17,8 @@ from bert_tf.extensions.export.formats import FORMATS, Format, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
 from bert_tf.extensions.export.onnx_folder import RECORD, format_of
 from bert_tf.io import atomic, documents, lock
+from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
-from bert_tf.io.paths import has_scheme
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.rows_task import RowsTask

@@ -11,6 +11,7 @@ from bert_tf.errors import FlagError
 from bert_tf.extensions.pretrain import COMMAND as NAME
 from bert_tf.extensions.pretrain import TASK
 from bert_tf.extensions.pretrain.settings import LISTS, PretrainingSettings
+from bert_tf.library.fine_tuning import train
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, named
@@ -85,7 +86,7 @@ def pretrain(
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    return fine_tune.train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
+    return train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
 
 
 def configured(**values: Any) -> RunSpec:

@@ -26,7 +26,7 @@ from bert_tf.extensions.pretrain.corpus.rows import RowSettings
 from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
-from bert_tf.io import atomic, documents, lock, paths
+from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
@@ -183,7 +183,7 @@ class _Makers(NamedTuple):
 def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
     """Makes paths absolute for workers, which share the folders; FlagError for pipes and unmappable paths."""
     for name in (*corpus.files, *names):
-        if paths.has_scheme(name):
+        if files.has_scheme(name):
             raise FlagError(f"--beam: {name}: tokens are mapped into memory; name a folder that all workers mount")
     if not corpus.can_be_read_again:
         raise FlagError("--beam: workers cannot read the pipes of this process; name files")

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from bert_tf import run_layout
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import progress
+from bert_tf.library.fine_tuning import fine_tune
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
-from bert_tf.operations.fine_tune import fine_tune
 from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import is_missing

@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-_SCHEME = re.compile(r"[a-zA-Z][-a-zA-Z0-9+.]*://")
+from bert_tf.io.files import has_scheme as has_scheme
+
 _MAGIC = re.compile(r"[*?[]")
-
-
-def has_scheme(path: str) -> bool:
-    """Whether a path names a file system, as gs://bucket/file; False for every local path."""
-    return bool(_SCHEME.match(path))
 
 
 def absolute(path: str) -> str:
