@@ -30,8 +30,7 @@ from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import PRETRAINING, SPAN, HeadSpec
 from bert_tf.io import documents
-from bert_tf.tasks.base import Limits, Task
-from bert_tf.tasks.on_disk import Opening, Unopened
+from bert_tf.tasks.base import Limits, Opening, Task, Unopened
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary

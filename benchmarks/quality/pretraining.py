@@ -40,8 +40,7 @@ from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import atomic, documents
 from bert_tf.io.text_table import table
-from bert_tf.tasks.base import DEV, TRAIN
-from bert_tf.tasks.on_disk import Opening
+from bert_tf.tasks.base import DEV, TRAIN, Opening
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.settings import ModelSettings

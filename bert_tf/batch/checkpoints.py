@@ -84,7 +84,7 @@ def _by_step(prefix: str) -> tuple[str, int, str]:
 
 def _why_none(name: str, folders: list[str], several: bool) -> str:
     if folders:
-        from bert_tf.checkpoints import layouts
+        from bert_tf.checkpoints import weight_files
 
-        return layouts.unread(Path(folders[0])) or "no checkpoint in the folder"
+        return weight_files.unread(Path(folders[0])) or "no checkpoint in the folder"
     return "no checkpoint matches" if several else f"no checkpoint or folder of this name{on_hub(name)}"

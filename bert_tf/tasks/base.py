@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from bert_tf.features.columns import Array, Features
+from bert_tf.features.columns import Array, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
@@ -310,3 +311,44 @@ class Task(Splits, Protocol):
         Raises:
           DataError: the file is missing or has other columns. Errors raised by `report` propagate.
         """
+
+
+class OnDisk(Sequence[Any], abc.ABC):
+    """Lazy examples on disk; intermediate files are made on first use."""
+
+    @property
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """Digest of everything that rows are made from, except settings in the family's record."""
+
+    @property
+    @abc.abstractmethod
+    def rows(self) -> TrainingRows:
+        """Rows to draw from in training."""
+
+    @property
+    @abc.abstractmethod
+    def longest(self) -> int:
+        """Maximum tokens per row."""
+
+    @abc.abstractmethod
+    def features(self) -> Features:
+        """Returns the rows for evaluation, deterministic."""
+
+
+class Opening(NamedTuple):
+    """Settings of a run beyond those of the task."""
+
+    tokenizer: Tokenizer
+    max_seq_length: int  # tokens per row
+    output_dir: Path  # of the run; intermediate files go into a subfolder
+    eval_batch_size: int | None = None  # None if not set
+    positions: int = 1 << 30  # most tokens that the model reads
+
+
+class Unopened(abc.ABC):
+    """A split whose files are known but whose tokenizer is not yet."""
+
+    @abc.abstractmethod
+    def opened(self, opening: Opening) -> OnDisk:
+        """Returns its examples."""

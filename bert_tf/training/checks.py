@@ -18,8 +18,7 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
-from bert_tf.tasks.base import DEV, TEST, TRAIN
-from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tasks.base import DEV, TEST, TRAIN, OnDisk
 from bert_tf.training.run import Run, find_loss_options, find_metric, find_target
 
 _NAMED = 3  # ids in a warning

@@ -23,8 +23,7 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
-from bert_tf.tasks.base import Example
-from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tasks.base import Example, OnDisk
 from bert_tf.training import speed
 from bert_tf.training.run import Run, together, training_limits
 from bert_tf.training.settings import LAMB

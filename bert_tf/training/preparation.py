@@ -21,10 +21,9 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Opening, Task, Unopened
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
-from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import lasting_names
 from bert_tf.training.part import Part

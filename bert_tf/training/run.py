@@ -29,9 +29,8 @@ from bert_tf.profiling.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
 from bert_tf.tasks import families
-from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
+from bert_tf.tasks.base import TRAIN, Example, Family, Limits, OnDisk, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
-from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import TrainSettings

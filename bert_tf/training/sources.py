@@ -240,14 +240,14 @@ def _model(
 
 
 def _checkpoint_in(folder: Path) -> Path:
-    from bert_tf.checkpoints import layouts
+    from bert_tf.checkpoints import weight_files
     from bert_tf.estimator import kept
 
     if (folder / "bert_model.ckpt.index").is_file():
         return folder / "bert_model.ckpt"
     trained = kept.best_or_newest(folder)
     if trained is None:
-        why = layouts.unread(folder)
+        why = weight_files.unread(folder)
         raise CheckpointError(
             f"{folder}: {why}"
             if why

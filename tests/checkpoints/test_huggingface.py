@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bert_tf.checkpoints import huggingface, layouts
+from bert_tf.checkpoints import huggingface, weight_files
 from bert_tf.checkpoints.names import name_pairs
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -275,8 +275,8 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_what_was_seen_in_another_folder_is_said_with_the_command_that_helps(tmp_path, name):
     (tmp_path / name).write_text("{}")
-    assert re.fullmatch(f"{LAYOUTS[name]}.*", layouts.unread(tmp_path))
+    assert re.fullmatch(f"{LAYOUTS[name]}.*", weight_files.unread(tmp_path))
 
 
 def test_a_folder_without_weights_has_nothing_to_say(tmp_path):
-    assert layouts.unread(tmp_path) == layouts.unread(tmp_path / "missing") == ""
+    assert weight_files.unread(tmp_path) == layouts.unread(tmp_path / "missing") == ""

@@ -7,8 +7,7 @@ from scipy import special
 
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.heads import registry
-from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.modeling.heads.groups import Groups
+from bert_tf.modeling.heads.base import Groups, LossOptions
 from tests.graphs import evaluate
 
 GROUPS = np.array([0, 0, 0, 1, 2, 2], np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import hub, hub_names, huggingface, layouts, other_names, saved, values, weight_files
+from bert_tf.checkpoints import hub, hub_names, huggingface, other_names, saved, values, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import write_checkpoint
@@ -58,7 +58,7 @@ def _prefix_in(folder: Path) -> str:
     prefix = kept.best_or_newest(folder)
     if prefix is None:
         why = files.missing_folder(folder)
-        raise CheckpointError(f"{folder}: {why or layouts.unread(folder) or 'no checkpoint in the folder'}")
+        raise CheckpointError(f"{folder}: {why or weight_files.unread(folder) or 'no checkpoint in the folder'}")
     return prefix
 
 

@@ -135,8 +135,7 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
 
 def _examples(model: Trained) -> Sequence[Any]:
     """Dev examples; empty if the files are missing or hold plain text, as for pre-training."""
-    from bert_tf.tasks.base import DEV
-    from bert_tf.tasks.on_disk import Unopened
+    from bert_tf.tasks.base import DEV, Unopened
     from bert_tf.tasks.rows_task import RowsTask
     from bert_tf.training import sources
 

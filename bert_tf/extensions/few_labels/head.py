@@ -12,8 +12,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Around, Features, LossOptions, Outputs
-from bert_tf.modeling.heads.groups import Groups
+from bert_tf.modeling.heads.base import SCOPE, Around, Features, Groups, LossOptions, Outputs
 from bert_tf.modeling.heads.sentence import LABELS
 
 tf1 = tf.compat.v1

@@ -25,10 +25,9 @@ from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
+from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, OnDisk, Outputs, Splits
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.names import JSONL, no_labels
-from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -23,8 +23,7 @@ from bert_tf.extensions.pretrain.rows import ShardRows, Source, StoredRows, Text
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.features.columns import Numbers
 from bert_tf.io import atomic, files, lock
-from bert_tf.tasks.base import DEV
-from bert_tf.tasks.on_disk import Opening, Unopened
+from bert_tf.tasks.base import DEV, Opening, Unopened
 
 _SHARE, _MOST = 20, 200  # one in 20 documents is held out, at most 200
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published

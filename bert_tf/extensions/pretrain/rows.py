@@ -15,7 +15,7 @@ from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.extensions.pretrain.corpus.rows import Batch, Rows
 from bert_tf.features.columns import Array, Drawn, Features, IntArray, Numbers
 from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, Field
-from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tasks.base import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 POSITIONS, IDS = Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT)

@@ -32,9 +32,8 @@ from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks import text_lines
-from bert_tf.tasks.base import DEV, TRAIN, Family, Task
+from bert_tf.tasks.base import DEV, TRAIN, Family, Task, Unopened
 from bert_tf.tasks.names import JSONL, TSV
-from bert_tf.tasks.on_disk import Unopened
 from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results

@@ -17,8 +17,7 @@ from bert_tf.head_spec import VECTORS, HeadMemory, Sizes
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
-from bert_tf.modeling.heads.groups import Groups
+from bert_tf.modeling.heads.base import SCOPE, Features, Groups, Head, LossOptions, Outputs
 
 tf1 = tf.compat.v1
 

@@ -14,8 +14,7 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
-from bert_tf.tasks.base import DEV, TRAIN
-from bert_tf.tasks.on_disk import Unopened
+from bert_tf.tasks.base import DEV, TRAIN, Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
 from bert_tf.training.run_spec import RunSpec, all_rows, undecided

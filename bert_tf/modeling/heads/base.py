@@ -1,6 +1,6 @@
 """Interface of heads: outputs, loss and variables on top of the encoder.
 
-Shapes: B rows, T tokens, D hidden size.
+Shapes: B rows, T tokens, D hidden size, G groups of rows that follow each other, such as the windows of a long text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.fields import Field
+from bert_tf.fields import GROUPS, Field
 from bert_tf.head_spec import HeadMemory
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -173,3 +173,31 @@ def divergence(logits: tf.Tensor, teacher: tf.Tensor, temperature: float) -> tf.
     """
     target = tf.nn.log_softmax(teacher / temperature)
     return temperature**2 * tf.reduce_sum(tf.exp(target) * (target - tf.nn.log_softmax(logits / temperature)), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """Which rows of a batch share a loss."""
+
+    numbers: tf.Tensor | None  # [B] from 0 upwards; None if each row is a group
+
+    @classmethod
+    def of_examples(cls, features: Features) -> Groups:
+        return cls(features.get(GROUPS.name))
+
+    def mean(self, values: tf.Tensor) -> tf.Tensor:
+        """[B, ...] to [G, ...], averaged over the rows of each group."""
+        return values if self.numbers is None else tf.math.segment_mean(values, self.numbers)
+
+    def first(self, values: tf.Tensor) -> tf.Tensor:
+        """[B, ...] to [G, ...], of the first row of each group."""
+        if self.numbers is None:
+            return values
+        return tf.gather(values, tf.searchsorted(self.numbers, tf.range(self.numbers[-1] + 1)))
+
+    def spread(self, losses: tf.Tensor) -> tf.Tensor:
+        """[G] to [B], each loss in equal parts over the rows of its group."""
+        if self.numbers is None:
+            return losses
+        rows = tf.math.segment_sum(tf.ones_like(self.numbers, losses.dtype), self.numbers)  # [G]
+        return tf.gather(losses / rows, self.numbers)

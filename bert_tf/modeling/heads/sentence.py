@@ -20,8 +20,7 @@ from bert_tf.head_spec import OF_POOLED, PUBLISHED_WEIGHTS
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
-from bert_tf.modeling.heads.groups import Groups
+from bert_tf.modeling.heads.base import SCOPE, Features, Groups, Head, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 

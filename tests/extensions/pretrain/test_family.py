@@ -14,8 +14,7 @@ from bert_tf.extensions.pretrain.opening import SplitFiles
 from bert_tf.extensions.pretrain.rows import DOCUMENTS, FIELDS, PretrainingExample, StoredRows, text_of
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.features.columns import Features
-from bert_tf.tasks.base import DEV, TRAIN
-from bert_tf.tasks.on_disk import Opening
+from bert_tf.tasks.base import DEV, TRAIN, Opening
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import texts
