@@ -27,6 +27,8 @@ _NAMED = {
     "kinds": "kind",
     "pipelines": "pipeline",
     "engines": "engine",
+    "weight_files": "file of weights with the suffix",
+    "tokenizers": "tokenizer with the suffix",
     "times": "part of the wall time",
 }  # fields by name, and what a name is of
 
@@ -139,6 +141,10 @@ class Extension:
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
     # Of a model.
     model_format: str = ""  # module:name of a `checkpoints.model_formats.ModelFormat`, of models without a checkpoint
+    weight_files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by suffix of a file, module:name of a
+    # `checkpoints.weight_files.WeightFile`, made from its path
+    tokenizers: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by suffix of a file, module:name of a function
+    # from its path to the text of a tokenizer.json
     engines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by value of --engine, `batch.engine.EngineKind`
     composes: str = ""  # module:name of a function from a `CheckpointReader` to one of the whole model; None for all others
     opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
@@ -224,14 +230,9 @@ def kinds() -> dict[str, NewKind]:
     return {name: kind for extension in installed().values() for name, kind in extension.kinds.items()}
 
 
-def pipelines() -> dict[str, str]:
-    """Functions that run a command as a pipeline of Apache Beam, by its name."""
-    return {name: function for extension in installed().values() for name, function in extension.pipelines.items()}
-
-
-def engines() -> dict[str, str]:
-    """Engines by value of --engine, besides TensorFlow."""
-    return {name: kind for one in installed().values() for name, kind in one.engines.items()}
+def named(field: str) -> dict[str, str]:
+    """What the extensions add in a field that maps names to module:name."""
+    return {name: added for entry in installed().values() for name, added in getattr(entry, field).items()}
 
 
 def needed(name: str, user: str) -> Extension:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 
+from bert_tf import extension
 from bert_tf.checkpoints import model_formats
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import CheckpointError
@@ -46,7 +47,9 @@ _TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat1
 Array = npt.NDArray[Any]
 
 
-class _File(Protocol):
+class WeightFile(Protocol):
+    """Tensors of one file."""
+
     @property
     def entries(self) -> Mapping[str, Entry]: ...
 
@@ -91,7 +94,10 @@ def all_of(path: Path) -> tuple[Path, ...]:
 
 
 def is_file_of_weights(path: Path) -> bool:
-    return path.name.endswith(INDEX) or path.suffix in _READERS
+    return path.name.endswith(INDEX) or path.suffix in (
+        *(Path(name).suffix for name in (WEIGHTS_NAME, TORCH_NAME)),
+        *extension.named("weight_files"),
+    )
 
 
 def _listed(index: Path) -> tuple[Path, ...]:
@@ -139,20 +145,12 @@ class _Safetensors:
             raise CheckpointError(f"{self._path}: damaged weights: {error}; fetch them again") from error
 
 
-def _of_torch(path: Path) -> _File:
-    from bert_tf.checkpoints.torch_archive import TorchArchive
-
-    return TorchArchive(path)
-
-
-_READERS: Mapping[str, Callable[[Path], _File]] = {
-    ".safetensors": _Safetensors,
-    **dict.fromkeys((".bin", ".pt", ".pth"), _of_torch),
-}
-
-
-def _opened(path: Path) -> _File:
-    return _READERS.get(path.suffix, _Safetensors)(path)
+def _opened(path: Path) -> WeightFile:
+    reader = extension.named("weight_files").get(path.suffix)
+    if reader is None and path.suffix == Path(TORCH_NAME).suffix:
+        extension.needed("torch_files", str(path))
+    opened: WeightFile = extension.load(reader)(path) if reader else _Safetensors(path)
+    return opened
 
 
 _RESAVED = (

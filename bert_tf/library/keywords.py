@@ -83,9 +83,9 @@ def runner(beam: Arguments) -> Beam | None:
 
 def run_pipeline(name: str, job: Any, by: Beam) -> Any:
     """Runs a command as a pipeline; raises BertError if the extension that does was deleted."""
-    if name not in extension.pipelines():
+    if name not in extension.named("pipelines"):
         raise BertError("Beam needs the extension cluster, which is missing (docs/extensions.md)")
-    return extension.load(extension.pipelines()[name])(job, by)
+    return extension.load(extension.named("pipelines")[name])(job, by)
 
 
 def written(names: Iterable[str]) -> tuple[Written, ...]:

@@ -49,7 +49,7 @@ class Command:
 
     @property
     def has_beam(self) -> bool:
-        return self.pipeline in extension.pipelines()
+        return self.pipeline in extension.named("pipelines")
 
 
 @dataclasses.dataclass(frozen=True)

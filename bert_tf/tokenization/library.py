@@ -1,7 +1,7 @@
 """Tokenizers of a tokenizer.json, by the library `tokenizers`: byte-level BPE, Unigram, WordPiece, of any pipeline.
 
 The file sets all rules: letters keep their case unless it lowers them; a special token written in a text is that token. A
-SentencePiece model without such a file gets one (`unigram`).
+SentencePiece model without such a file gets one from an extension.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import extras
+from bert_tf import extension, extras
 from bert_tf.errors import BertError, FlagError, VocabularyError
 from bert_tf.io import documents, files
 from bert_tf.tokenization import roles, text_rules
@@ -160,12 +160,13 @@ class LibraryTokenizer:
 
 
 def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
-    """Reads a vocab.txt, a tokenizer.json or a SentencePiece model, by the name's ending."""
+    """Reads a vocab.txt, a tokenizer.json, or a file of an extension, by the name's ending."""
     source = Path(path)
-    if source.suffix not in _READERS:
+    content = _content(source)
+    if content is None:
         return Vocabulary.from_file(source)
     token_by_role = roles.named_in(source.parent)
-    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=token_by_role)
+    vocabulary = LibraryVocabulary(content, path=source, named_tokens=token_by_role)
     text = _with_added(vocabulary, source)
     if text is not None:
         vocabulary = LibraryVocabulary(text, path=source, named_tokens=token_by_role)
@@ -207,13 +208,15 @@ def _text(path: Path) -> str:
         raise VocabularyError(f"not UTF-8 at byte {error.start}", path) from error
 
 
-def _of_sentencepiece(path: Path) -> str:
-    from bert_tf.tokenization import unigram
-
-    return unigram.content(path)
-
-
-_READERS = {".json": _text, ".model": _of_sentencepiece}
+def _content(path: Path) -> str | None:
+    """The text of a tokenizer.json, or of that which an extension makes of another file; None for a vocab.txt."""
+    if path.suffix == Path(text_rules.PIPELINE).suffix:
+        return _text(path)
+    if path.name in SENTENCEPIECE:
+        extension.needed("sentencepiece", str(path))
+    reader = extension.named("tokenizers").get(path.suffix)
+    text: str | None = extension.load(reader)(path) if reader else None
+    return text
 
 
 def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> WordTokenizer:

@@ -35,11 +35,11 @@ def _task_names() -> str:
 
 
 def _engines() -> tuple[str, ...]:
-    return (TENSORFLOW, *extension.engines())
+    return (TENSORFLOW, *extension.named("engines"))
 
 
 def _precisions() -> tuple[str, ...]:
-    return (*PRECISIONS, INT8) if extension.engines() else PRECISIONS
+    return (*PRECISIONS, INT8) if extension.named("engines") else PRECISIONS
 
 
 @dataclasses.dataclass(frozen=True)

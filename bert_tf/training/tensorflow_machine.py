@@ -33,7 +33,7 @@ class TensorFlow:
 def inference(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> InferenceOptions:
     """Sets up the machine, once per process; `batch_size` is rows per device, None chooses by length."""
     own = TensorFlow()
-    kind: EngineKind = own if settings.engine == TENSORFLOW else extension.load(extension.engines()[settings.engine])
+    kind: EngineKind = own if settings.engine == TENSORFLOW else extension.load(extension.named("engines")[settings.engine])
     kind.require(settings.precision)
     alone = {name: value for name, value in environment.items() if name != TF_CONFIG}
     machine = set_up(settings.devices, environment=alone)

@@ -279,4 +279,4 @@ def test_what_was_seen_in_another_folder_is_said_with_the_command_that_helps(tmp
 
 
 def test_a_folder_without_weights_has_nothing_to_say(tmp_path):
-    assert weight_files.unread(tmp_path) == layouts.unread(tmp_path / "missing") == ""
+    assert weight_files.unread(tmp_path) == weight_files.unread(tmp_path / "missing") == ""

@@ -7,8 +7,8 @@ import pytest
 from bert_tf.checkpoints import huggingface
 from bert_tf.errors import CheckpointError
 from bert_tf.tokenization import library
+from tests.extensions.sentencepiece import test_unigram
 from tests.huggingface import write_folder
-from tests.tokenization import test_unigram
 from tests.tokenization.test_roles import BERT, ONE, content
 
 pytest.importorskip("tokenizers")

@@ -88,6 +88,23 @@ def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "command"),
+    [
+        ("torch_files", "pytorch_model.bin", "checkpoint inspect {file}"),
+        ("sentencepiece", "spm.model", "predict --checkpoint={run} --vocab_file={file} --input={file} --output=x.tsv"),
+    ],
+)
+def test_a_file_that_only_it_reads_is_one_line(name, file, command, project, tmp_path):
+    path, run = tmp_path / file, write_run(tmp_path / "run", project)
+    path.touch()
+    done = copies.run(copied(tmp_path / "package", name), *command.format(file=path, run=run).split())
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: {path} needs the extension {name}, which is missing (docs/extensions.md)\n",
+    )
+
+
 @pytest.mark.parametrize("action", ["checkpoint average", "checkpoint inspect", "data audit"])
 def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
     command = action.partition(" ")[0]

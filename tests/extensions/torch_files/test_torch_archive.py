@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bert_tf.checkpoints import huggingface, pickled, torch_archive
+from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.checkpoints.torch_archive import TorchArchive
 from bert_tf.checkpoints.weight_files import WeightFiles
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE, SafeTensors
+from bert_tf.extensions.torch_files import pickled, torch_archive
+from bert_tf.extensions.torch_files.torch_archive import TorchArchive
 from tests import torch_files
 from tests.checkpoints.test_huggingface import assert_original
 from tests.huggingface import write_folder

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bert_tf.errors import VocabularyError
+from bert_tf.extensions.sentencepiece import model_file
 from bert_tf.features import sentences
-from bert_tf.tokenization import library, sentencepiece
+from bert_tf.tokenization import library
 from tests.features.test_sentences import rows
 from tests.tasks.refusals import refusal
 
@@ -51,7 +52,7 @@ def test_the_file_that_is_made_gives_the_same_ids_and_fingerprint(tmp_path):
 
 
 def test_added_tokens_have_the_ids_of_their_file(tmp_path):
-    pieces = len(sentencepiece.read_model(write(tmp_path, "deberta")).pieces)
+    pieces = len(model_file.read_model(write(tmp_path, "deberta")).pieces)
     path = write(tmp_path, "deberta", **{"added_tokens.json": json.dumps({"mill": pieces, "[MASK]": pieces + 1})})
     vocabulary = library.read_tokenizer(path)
     assert (vocabulary.mask_id, len(vocabulary)) == (pieces + 1, pieces + 2)
@@ -109,7 +110,7 @@ def test_any_change_of_a_byte_is_read_or_refused(tmp_path):
             changed[draw.randrange(len(data))] = draw.randrange(256)
         path.write_bytes(changed[: draw.choice([len(data), draw.randrange(len(data))])])
         try:
-            sentencepiece.read_model(path)
+            model_file.read_model(path)
         except VocabularyError:
             refused += 1
     assert refused > 100

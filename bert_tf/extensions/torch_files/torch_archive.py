@@ -16,10 +16,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.checkpoints import pickled
-from bert_tf.checkpoints.pickled import StoredTensor
 from bert_tf.checkpoints.weight_files import Entry
 from bert_tf.errors import CheckpointError
+from bert_tf.extensions.torch_files import pickled
+from bert_tf.extensions.torch_files.pickled import StoredTensor
 from bert_tf.io import files
 
 Array = npt.NDArray[Any]

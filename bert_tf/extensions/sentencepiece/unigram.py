@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from bert_tf.errors import VocabularyError
+from bert_tf.extensions.sentencepiece import model_file
+from bert_tf.extensions.sentencepiece.model_file import CONTROL, USER_DEFINED, SentencePieceModel
 from bert_tf.io import documents
-from bert_tf.tokenization import roles, sentencepiece, text_rules
-from bert_tf.tokenization.sentencepiece import CONTROL, USER_DEFINED, SentencePieceModel
+from bert_tf.tokenization import roles, text_rules
 
 _CONFIG = "config.json"  # of the model
 _BLANK = "\u2581"
@@ -38,7 +39,7 @@ class _Family(NamedTuple):
 
 def content(path: Path) -> str:
     """Returns the text of a tokenizer.json; VocabularyError for a damaged file or one of an unknown family."""
-    model, config = sentencepiece.read_model(path), text_rules.content(path.parent / text_rules.CONFIG)
+    model, config = model_file.read_model(path), text_rules.content(path.parent / text_rules.CONFIG)
     family = _family(path, config)
     switches = {name: _switch(name, config.get(name, default), path) for name, default in family.defaults.items()}
     special = {**family.special, **roles.named_in(path.parent)}

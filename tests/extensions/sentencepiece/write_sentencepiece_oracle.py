@@ -1,7 +1,7 @@
 """Writes sentencepiece_oracle.json: small SentencePiece models, and the ids that the tokenizers of transformers make of texts.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt, sentencepiece and protobuf:
-`.peers/transformers/bin/python tests/tokenization/write_sentencepiece_oracle.py`.
+`.peers/transformers/bin/python tests/extensions/sentencepiece/write_sentencepiece_oracle.py`.
 
 By folder: its files (the model in base64), and of each text its ids with special tokens, and those of a pair with itself.
 """
