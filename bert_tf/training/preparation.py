@@ -54,14 +54,8 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
     may_be_new = not trained and any(isinstance(of_split, Unopened) for of_split in read.values())
     source = find_model(spec.model, environment=environment, may_be_new=may_be_new)
     to_train_on = [] if trained else read[splits[TRAIN][0]]
-    recipe = recipe_of(
-        spec,
-        task.family,
-        parts=learning,
-        examples=to_train_on,
-        default_checkpoint=source.is_default,
-        sample_data=data.is_sample,
-    )
+    known = {"default_checkpoint": source.is_default, "sample_data": data.is_sample}
+    recipe = recipe_of(spec, task.family, parts=learning, examples=to_train_on, **known)
     spec = spec.replaced(recipe.values)
     for name, part in parts.items():
         part.settings = getattr(spec.extensions, name)
@@ -74,19 +68,8 @@ def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], 
     examples = {split: _opened(of_split, spec, weights) for split, of_split in read.items()}
     for part in learning.values():
         examples.update(part.further_examples(to_train_on, spec.train.seed))
-    run = Run(
-        spec,
-        task,
-        data,
-        source,
-        weights,
-        splits,
-        examples,
-        machine,
-        decision=Decision.from_record(weights.record) if trained and spec.deciding is None else PUBLISHED,
-        layers=layers,
-        parts=parts,
-    )
+    decision = Decision.from_record(weights.record) if trained and spec.deciding is None else PUBLISHED
+    run = Run(spec, task, data, source, weights, splits, examples, machine, decision=decision, layers=layers, parts=parts)
     if run.results_dir != run.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, run.results_dir)
     return run

@@ -177,18 +177,7 @@ def features(run: Run, split: str) -> Features:
         describe.log_writing(len(whole.examples))
         return family.features(whole.examples, run.weights.tokenizer, limits)
 
-    key = cache.CacheKey(
-        task=run.task.name,
-        split=whole.split,
-        labels=family.labels,
-        kind=family.kind,
-        examples=part.whole.digest if part else run.digest(split),
-        vocabulary=run.vocabulary.fingerprint,
-        lower_case=data.do_lower_case,
-        max_seq_length=limits.max_seq_length,
-        long_text=limits.long_text,
-        of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
-    )
+    key = _cache_key(run, whole.split, part.whole.digest if part else run.digest(split), limits)
     columns, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=run.machine.is_chief)
     columns = columns.taken(part.numbers) if part else columns
     columns = together(columns, family) if trains else columns
@@ -203,6 +192,22 @@ def features(run: Run, split: str) -> Features:
     if trains:
         _say_left_out(split, examples, columns)
     return columns
+
+
+def _cache_key(run: Run, split: str, examples: str, limits: Limits) -> cache.CacheKey:
+    family = run.task.family
+    return cache.CacheKey(
+        task=run.task.name,
+        split=split,
+        labels=family.labels,
+        kind=family.kind,
+        examples=examples,
+        vocabulary=run.vocabulary.fingerprint,
+        lower_case=run.spec.data.do_lower_case,
+        max_seq_length=limits.max_seq_length,
+        long_text=limits.long_text,
+        of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
+    )
 
 
 def training_limits(run: Run) -> Limits:

@@ -106,13 +106,7 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
     """
     family, given = model.task.family, model.credits
     kind = family.kind
-    row = sample_row.sample_row(model.trained)
-    if architecture is None:
-        code, line = usage.package(kind, place, pairs=model.reads_pairs, row=row)
-    else:
-        code, line = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs, row=row), ""
-        if kind == PRETRAINING:  # the package reads [MASK] for any
-            code = code.replace(MASK, model.trained.vocabulary.special[-1])
+    code, line = _usage(model, place, architecture)
     calibration = _calibration(model)
     text = _template().render(
         metadata=_Raw(_metadata(model, architecture)),
@@ -145,6 +139,16 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
         costs=_costs(model.run),
     )
     return f"{text}\n<!-- written by bert_tf, sha256 {_digest(text)} of the text above -->\n"
+
+
+def _usage(model: Model, place: str, architecture: Architecture | None) -> tuple[str, str]:
+    """Code that uses the model, and a command line, if there is one."""
+    kind, row = model.task.family.kind, sample_row.sample_row(model.trained)
+    if architecture is None:
+        return usage.package(kind, place, pairs=model.reads_pairs, row=row)
+    code = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs, row=row)
+    # The package reads [MASK] for any.
+    return code.replace(MASK, model.trained.vocabulary.special[-1]) if kind == PRETRAINING else code, ""
 
 
 def is_edited(text: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
@@ -25,6 +25,7 @@ from bert_tf.profiling.forecast.activations import (
     SCORES,
     SELECTED,
     WIDE,
+    Block,
     Shape,
     elements,
     layer_blocks,
@@ -219,10 +220,15 @@ class _Step:
 
     @functools.cached_property
     def _stages(self) -> list[_Stage]:
-        config, options, shape = self._config, self._options, self._shape
+        blocks = functools.lru_cache(layer_blocks)  # most layers are alike
+        numbers = range(self._config.num_hidden_layers)
+        layers = [stage for number in numbers for stage in self._layer_stages(number, blocks)]
+        return [self._embedding_stage(), *layers, self._head_stage()]
+
+    def _embedding_stage(self) -> _Stage:
+        config, shape = self._config, self._shape
         d, f = config.hidden_size, FLOAT
         rows = shape.rows * d
-        words = self._words if self._tied else 0  # gradient of a head, to which that of the inputs is added
         of_inputs = 0
         if self._trains_words:
             of_inputs = self._unique * d if self._defers else self._words
@@ -230,37 +236,41 @@ class _Step:
         embedded = output
         if self._has_words:
             embedded += (output if config.hidden_dropout_prob else 0) + rows * f  # dropout's mask, and LayerNorm's output
-        beside = 3 * rows * f + (f * of_inputs if words else 0)
-        own_gradient = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
-        stages = [_Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own_gradient)]
-        blocks = functools.lru_cache(layer_blocks)  # most layers are alike
-        for number in range(config.num_hidden_layers):
-            last = number == config.num_hidden_layers - 1
-            window = config.window_of_layer(number)
-            spares = last and options.last_layer_cls_only and not window
-            selected = 1 + options.places if spares else None
-            reads = ALL if options.adapted is None else options.adapted.reads
-            reads = reads if self._trains_layer(number) else frozenset()
-            attention, feed_forward = blocks(
-                shape, config, custom_gradients=options.custom_gradients, selected=selected, reads=reads, window=window
-            )
-            name, gradient = f"layer {number}", f * self._gradient_of(number)
-            upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
-            if options.recompute and not last:
-                # The forward pass lets go of a block's tensors as soon as the next has read them.
-                beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
-                # With custom gradients, the forward pass's inputs of GELU's derivative still exist when the gradient arrives.
-                both = (feed_forward.forward, feed_forward.backward)
-                beside_gelu = sum(both) if options.custom_gradients else max(both)
-                again = [(attention.total + feed_forward.total, beside_gelu), (attention.total, attention.backward)]
-                stages.append(_Stage(name, output, beside, again, gradient))
-                continue
-            for part, block, share in (("attention", attention, gradient - upper), ("feed-forward", feed_forward, upper)):
-                stages.append(_Stage(f"{name}, {part}", block.total, block.forward, [(0, block.backward)], share))
-        stored, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
-        own_gradient = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
-        stages.append(_Stage("head", stored, forward, [(0, backward)], own_gradient))
-        return stages
+        joined = self._tied and self._words > 0  # its gradient is added to that of the head
+        beside = 3 * rows * f + (f * of_inputs if joined else 0)
+        own_gradient = f * (self._gradient_of(EMBEDDINGS) + (0 if joined else of_inputs))
+        return _Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own_gradient)
+
+    def _layer_stages(self, number: int, blocks: Callable[..., tuple[Block, Block]]) -> Iterator[_Stage]:
+        config, options, shape = self._config, self._options, self._shape
+        last = number == config.num_hidden_layers - 1
+        window = config.window_of_layer(number)
+        spares = last and options.last_layer_cls_only and not window
+        selected = 1 + options.places if spares else None
+        reads = ALL if options.adapted is None else options.adapted.reads
+        reads = reads if self._trains_layer(number) else frozenset()
+        attention, feed_forward = blocks(
+            shape, config, custom_gradients=options.custom_gradients, selected=selected, reads=reads, window=window
+        )
+        name, gradient = f"layer {number}", FLOAT * self._gradient_of(number)
+        upper = min(gradient, FLOAT * 2 * config.hidden_size * config.intermediate_size)  # the feed-forward part's matrices
+        if options.recompute and not last:
+            # The forward pass lets go of a block's tensors as soon as the next has read them.
+            beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
+            # With custom gradients, the forward pass's inputs of GELU's derivative still exist when the gradient arrives.
+            both = (feed_forward.forward, feed_forward.backward)
+            beside_gelu = sum(both) if options.custom_gradients else max(both)
+            again = [(attention.total + feed_forward.total, beside_gelu), (attention.total, attention.backward)]
+            yield _Stage(name, shape.rows * config.hidden_size * shape.number, beside, again, gradient)
+            return
+        for part, block, share in (("attention", attention, gradient - upper), ("feed-forward", feed_forward, upper)):
+            yield _Stage(f"{name}, {part}", block.total, block.forward, [(0, block.backward)], share)
+
+    def _head_stage(self) -> _Stage:
+        stored, forward, backward = (FLOAT * self._numbers(sizes) for sizes in self._options.head_memory)
+        words = self._words if self._tied else 0
+        own_gradient = FLOAT * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
+        return _Stage("head", stored, forward, [(0, backward)], own_gradient)
 
     def _numbers(self, sizes: Sizes) -> int:
         shape, d = self._shape, self._config.hidden_size
