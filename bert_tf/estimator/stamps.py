@@ -19,7 +19,6 @@ from bert_tf.runtime import devices
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
 BATCH = "watch/time/batch"  # the batch is in host memory; its reader reports when, see `inputs.pipeline.READY`
-COPIED = "watch/time/copied"  # the batch is on its device; only if `mark_copied` was called
 FORWARD = "watch/time/forward"  # the loss is computed; not with micro-batches
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # this replica's gradients are computed
@@ -27,7 +26,7 @@ SUMS = "watch/time/sums"  # gradients are summed over replicas, if several
 
 RECEIVED = "/received"  # suffix of a stamp's name: the value that the host waits for
 
-_GATE = "/gate"  # suffix of a stamp's name: its gate
+GATE = "/gate"  # suffix of a stamp's name: its gate
 
 
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
@@ -78,34 +77,15 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
 
 def gate(name: str, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Returns the tensors behind a stamp's gate, which is open and free until a hook makes it wait."""
-    with tf.control_dependencies([tf.no_op(name=name + _GATE)]):
+    with tf.control_dependencies([tf.no_op(name=name + GATE)]):
         return on_own_devices(tf.identity, tensors)
 
 
 def wait_at_gate(name: str, event: tf.Tensor, scope: str = "") -> None:
     """Makes a gate wait for `event`, which follows or is the stamp; not on a GPU, which would stall for its host."""
-    opened = event.graph.get_operation_by_name(scope + name + _GATE)
+    opened = event.graph.get_operation_by_name(scope + name + GATE)
     if "GPU" not in opened.device:
         opened._add_control_input(event.op)
-
-
-def mark_copied(graph: tf.Graph) -> None:
-    """Adds the moment when all parts of a batch are on the devices of the operations that read them.
-
-    A device receives a tensor once for all its readers, so the readers added here cause no further copy. The graph must
-    be complete: earlier additions would change operation numbers, and with them the seeds of initial weights.
-    """
-    opened = graph.get_operation_by_name(BATCH + _GATE)
-    features = [tensor for op in graph.get_operations() if opened in op.control_inputs for tensor in op.outputs]
-    arrived = []
-    for tensor in features:
-        readers = tensor.consumers()
-        if readers:
-            with tf.device(readers[0].device):  # an int32 passed on unchanged would stay on the host
-                arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
-    with tf.device(HOST):
-        received = tf.add_n(arrived, name=COPIED + RECEIVED)
-    mark(COPIED, [received])
 
 
 def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:

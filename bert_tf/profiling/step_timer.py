@@ -122,14 +122,3 @@ class StepTimer:
 
     def _values(self, name: str, start: int = 0) -> npt.NDArray[np.float64]:
         return np.array(self._kept[name][start:])
-
-
-def covered(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> float:
-    """Returns the length of the union of the intervals [starts[i], ends[i]], both [N]."""
-    if not len(starts):
-        return 0.0
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], ends[order]
-    reached = np.maximum.accumulate(ends)  # [N] the last end up to each
-    uncovered = np.maximum(starts, np.concatenate([starts[:1], reached[:-1]]))  # where each adds something
-    return float(np.maximum(ends - uncovered, 0).sum())

@@ -1,7 +1,6 @@
-import numpy as np
 import pytest
 
-from bert_tf.profiling.step_timer import Spread, StepTimer, StepTimes, covered
+from bert_tf.profiling.step_timer import Spread, StepTimer, StepTimes
 
 
 def timer_of(*batch_costs, warm_up_steps=2, **settings):
@@ -41,19 +40,3 @@ def test_an_interval_has_the_steps_since_the_last():
     assert (values["batch_cost"], values["batch_cost_p50"], values["reader_cost"], values["reader_cost_p99"]) == (8, 8, 2, 2)
     assert "communication_cost" not in values  # but of several replicas
     assert timer_of(9.0, 9.0, 8.0, replicas=2).interval()["communication_cost"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("intervals", "expected"),
-    [
-        ([], 0),
-        ([(5, 7)], 2),
-        ([(5, 7), (6, 9), (1, 2)], 5),  # 1-2 and 5-9
-        ([(0, 10), (2, 3), (4, 12)], 12),  # the second lies within the first
-        ([(3, 3), (0, 1)], 1),
-        ([(1_700_000_000_123_456_789, 1_700_000_000_123_456_790)], 1),  # nanoseconds since 1970
-    ],
-)
-def test_what_intervals_cover_counts_once(intervals, expected):
-    starts, ends = np.array(intervals, np.int64).reshape(-1, 2).T
-    assert covered(starts, ends) == expected

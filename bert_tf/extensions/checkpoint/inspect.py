@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.checkpoints.names import group_of, group_order
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.extensions.checkpoint import statistics
+from bert_tf.extensions.checkpoint.groups import group_of, group_order
 from bert_tf.extensions.checkpoint.statistics import Statistics
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table

@@ -27,6 +27,7 @@ from bert_tf.profiling.wall_clock import Ranges
 
 tf1 = tf.compat.v1
 
+COPIED = "watch/time/copied"  # a stamp: the batch is on its device
 _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "forward", "backward"
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which alternate both
@@ -63,7 +64,7 @@ class ProfileHook(tf1.train.SessionRunHook):
     def begin(self) -> None:
         graph = tf1.get_default_graph()
         if self._copies:
-            stamps.mark_copied(graph)
+            mark_copied(graph)
         names = {op.name for op in graph.get_operations()}
         phases = _phases(names)
         self._marks = []
@@ -72,7 +73,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             with tf.device(HOST), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
-            if stamp != stamps.COPIED:  # covers the whole graph: nothing follows it, and a GPU does not wait at a gate
+            if stamp != COPIED:  # covers the whole graph: nothing follows it, and a GPU does not wait at a gate
                 stamps.wait_at_gate(stamp, self._marks[-1])
         self._first_phase = phases[0][1]
         # Values that must be fetched for stamps to be valid, see `stamps.mark_done`.
@@ -173,10 +174,29 @@ def _phases(names: set[str]) -> list[tuple[str, str]]:
     """Returns the stamps of a step in order, each with the phase that it ends; `names` are the graph's operations."""
     whole = [
         (stamps.BATCH, _DATA),
-        (stamps.COPIED, _COPY),
+        (COPIED, _COPY),
         (stamps.FORWARD, _FORWARD),
         (stamps.GRADIENTS, _BACKWARD),
         (stamps.SUMS, _ALL_REDUCE),
     ]
     present = [(stamp, phase) for stamp, phase in whole if stamp in names]
     return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in present]
+
+
+def mark_copied(graph: tf.Graph) -> None:
+    """Adds the moment when all parts of a batch are on the devices of the operations that read them.
+
+    A device receives a tensor once for all its readers, so the readers added here cause no further copy. The graph must
+    be complete: earlier additions would change operation numbers, and with them the seeds of initial weights.
+    """
+    opened = graph.get_operation_by_name(stamps.BATCH + stamps.GATE)
+    features = [tensor for op in graph.get_operations() if opened in op.control_inputs for tensor in op.outputs]
+    arrived = []
+    for tensor in features:
+        readers = tensor.consumers()
+        if readers:
+            with tf.device(readers[0].device):  # an int32 passed on unchanged would stay on the host
+                arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
+    with tf.device(HOST):
+        received = tf.add_n(arrived, name=COPIED + stamps.RECEIVED)
+    stamps.mark(COPIED, [received])

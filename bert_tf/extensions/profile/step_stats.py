@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf.extensions.profile.flops import Product, Shape, product_of
 from bert_tf.extensions.profile.operations_file import Gpu, Kernel, Operation
-from bert_tf.profiling.step_timer import covered
 
 _GPU_PLANE = "/device:GPU:"
 _REFERENCE = 100  # offset of the numbers of reference dtypes
@@ -176,3 +176,14 @@ def _joined(same: Sequence[Operation], kernels: Sequence[Kernel]) -> Operation:
         products=tuple((product, len(times), sum(times)) for product, times in by_product.items()),
         kernels=tuple(kernels),
     )
+
+
+def covered(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> float:
+    """Returns the length of the union of the intervals [starts[i], ends[i]], both [N]."""
+    if not len(starts):
+        return 0.0
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)  # [N] the last end up to each
+    uncovered = np.maximum(starts, np.concatenate([starts[:1], reached[:-1]]))  # where each adds something
+    return float(np.maximum(ends - uncovered, 0).sum())

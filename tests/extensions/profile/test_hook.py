@@ -112,10 +112,10 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
         with tf.device("/device:GPU:0"):
             tf.identity(mask)
         assert unread.consumers() == []
-        stamps.mark_copied(graph)
-        sums = graph.get_operation_by_name(stamps.COPIED + stamps.RECEIVED).inputs
+        hook.mark_copied(graph)
+        sums = graph.get_operation_by_name(hook.COPIED + stamps.RECEIVED).inputs
         assert [tensor.device for tensor in sums] == ["/device:GPU:1", "/device:GPU:0"]
-        assert graph.get_operation_by_name(stamps.COPIED).device == "/device:CPU:0"
+        assert graph.get_operation_by_name(hook.COPIED).device == "/device:CPU:0"
 
 
 def test_under_nsight_systems_tensorflow_s_profiler_is_left_off_and_of_a_long_range_the_last_steps_are_traced(

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -90,3 +91,19 @@ def test_another_file_is_a_problem_of_one_line(tmp_path, text):
     path.write_text(text)
     with pytest.raises(DataError, match="this is not a list of operations as --profile_steps writes it; record it again"):
         operations_file.read_record(path)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ([], 0),
+        ([(5, 7)], 2),
+        ([(5, 7), (6, 9), (1, 2)], 5),  # 1-2 and 5-9
+        ([(0, 10), (2, 3), (4, 12)], 12),  # the second lies within the first
+        ([(3, 3), (0, 1)], 1),
+        ([(1_700_000_000_123_456_789, 1_700_000_000_123_456_790)], 1),  # nanoseconds since 1970
+    ],
+)
+def test_what_intervals_cover_counts_once(intervals, expected):
+    starts, ends = np.array(intervals, np.int64).reshape(-1, 2).T
+    assert step_stats.covered(starts, ends) == expected
