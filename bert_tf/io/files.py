@@ -159,9 +159,9 @@ def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
     return data
 
 
-def read_text(path: StrPath, *, most: int = LARGEST) -> str:
+def read_text(path: StrPath) -> str:
     """Reads UTF-8 without byte order mark; OSError as `read_bytes`, UnicodeDecodeError."""
-    return read_bytes(path, most=most).decode("utf-8-sig").replace("\r\n", "\n")
+    return read_bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def unsafe(path: StrPath) -> str:

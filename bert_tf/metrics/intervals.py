@@ -28,6 +28,7 @@ Below = Callable[[Floats], Floats]  # see `_below`
 # jackknife is quadratic in their number. The width of the interval becomes uncertain by 2 %.
 _GROUPS = 1000
 _NUMBERS = 50_000  # drawn at a time: they stay in the cache
+_SEED, _RESAMPLES, _LEVEL = 0, 2000, 0.95
 _ROUNDING = 1e-12  # a variance below, relative to that of all examples, is one of equal numbers
 
 
@@ -36,9 +37,9 @@ def confidence_intervals(
     labels: Array,
     predictions: Array,
     *,
-    seed: int = 0,
-    resamples: int = 2000,
-    level: float = 0.95,
+    seed: int = _SEED,
+    resamples: int = _RESAMPLES,
+    level: float = _LEVEL,
 ) -> dict[str, tuple[float, float]]:
     """Returns intervals covering each metric's population value with probability `level`; labels [N] or [N, L].
 
@@ -63,10 +64,6 @@ def of_sums(
     metric: Callable[[Floats], Floats],
     sums: npt.NDArray[Any],
     group_of: Array | None = None,
-    *,
-    seed: int = 0,
-    resamples: int = 2000,
-    level: float = 0.95,
 ) -> tuple[float, float] | None:
     """Returns the interval of a metric ([R, K] sums to [R] values) from [N, K] sums; None if resamples do not vary.
 
@@ -76,9 +73,9 @@ def of_sums(
     groups = len(sums) if group_of is None else int(group_of.max()) + 1
     if groups < 2:
         return None
-    drawn = _grouped(groups, seed) if group_of is None else _grouped(groups, seed)[group_of]
+    drawn = _grouped(groups, _SEED) if group_of is None else _grouped(groups, _SEED)[group_of]
     of_drawn = _sums(sums.T, drawn)  # [G, K]
-    ends = _of_resamples(lambda counts: metric(counts @ of_drawn), len(of_drawn), resamples, level, seed)
+    ends = _of_resamples(lambda counts: metric(counts @ of_drawn), len(of_drawn), _RESAMPLES, _LEVEL, _SEED)
     return ends if np.isfinite(ends).all() else None
 
 

@@ -104,9 +104,9 @@ def cpu(info: Path = _CPU_INFO) -> list[str]:
     return [f"{name.strip()}: {value.strip()}" for name, _, value in lines if name.strip() in _OF_CPU]
 
 
-def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
+def instructions() -> frozenset[str]:
     """Instructions of an x86 CPU by Linux names; empty for other CPUs or if unknown."""
-    fields = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
+    fields = dict(line.split(": ", 1) for line in cpu() if ": " in line)
     return frozenset(fields.get("flags", "").split())
 
 

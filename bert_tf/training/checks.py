@@ -11,7 +11,7 @@ from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.estimator.evaluations import read_evaluations as read_evaluations
+from bert_tf.estimator.evaluations import read_evaluations
 from bert_tf.estimator.run import last_step
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
