@@ -78,6 +78,13 @@ def of_training() -> tuple[Part, ...]:
     )
 
 
+@functools.cache
+def beside() -> tuple[str, ...]:
+    """Files that a checkpoint needs beside it; DECISION belongs to these too, but to the same bytes alone."""
+    of_extensions = (name for entry in extension.installed().values() for name in entry.beside)
+    return (VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD, *of_extensions)
+
+
 def names(parts: tuple[Part, ...]) -> Iterator[str]:
     for part in parts:
         yield from part.names

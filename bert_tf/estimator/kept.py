@@ -6,16 +6,11 @@ import os
 import shutil
 from pathlib import Path
 
-from bert_tf import extension
+from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
-from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEXT_RULES, TOKENIZER, VOCABULARY
-
-BESIDE = (  # files beside a model's checkpoint
-    *(VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD),
-    *(name for entry in extension.installed().values() for name in entry.beside),
-)
+from bert_tf.run_layout import BEST, CHECKPOINTS, EMA, LIST
 
 
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:
@@ -59,7 +54,7 @@ def keep_only(prefix: Path, output_dir: Path) -> None:
     folder, name = prefix.parent, prefix.name
     with atomic.readable_errors(folder):
         optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted, in case of power loss
-    for beside in BESIDE:
+    for beside in run_layout.beside():
         if (output_dir / beside).is_file():
             atomic.write_text(folder / beside, (output_dir / beside).read_text(encoding="utf-8"))
     saved.write_list(folder, name, [name])

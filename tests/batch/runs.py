@@ -9,12 +9,13 @@ import numpy as np
 
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
+from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.run_layout import RECORD
+from bert_tf.run_layout import DECISION, RECORD
 from bert_tf.tasks import families
 from tests.tiny import TinyProject, held, random_weights
 
@@ -59,6 +60,13 @@ def write_run(
     trained = {**record, "max_seq_length": LENGTH, "do_lower_case": True}
     (folder / RECORD).write_text(json.dumps({DETERMINING: trained}))
     return folder
+
+
+def decide(run: Path, step: int) -> Path:
+    """Gives the checkpoint of a run a decision rule, as `calibrate` does."""
+    rule = {"checkpoint_sha256": digest(str(run / f"model.ckpt-{step}")), "temperatures": [2.5], "thresholds": [0.9]}
+    (run / DECISION).write_text(json.dumps(rule))
+    return run
 
 
 def changed(folder: Path, run: Path, step: int, **entries: np.ndarray) -> Path:

@@ -146,8 +146,8 @@ def refuse_taken(target: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{target}: already exists; name another --output, or add --overwrite")
 
 
-def write_model(folder: Path, entries: Mapping[str, npt.NDArray[Any]], *, beside: Path | None) -> None:
-    """Writes a TensorFlow checkpoint and copies configuration, vocabulary and record from `beside`, if present."""
+def write_model(folder: Path, entries: Mapping[str, npt.NDArray[Any]], *, beside: Path | None) -> Path:
+    """Writes a TensorFlow checkpoint, and configuration, vocabulary and record as in `beside`; returns its prefix."""
     step = entries.get(STEP)
     if step is not None and (step.shape or step.dtype.kind not in "iu" or step < 0):
         raise CheckpointError(f"{STEP} is {str(step.tolist())[:40]}, expected one whole number; take another checkpoint")
@@ -156,7 +156,8 @@ def write_model(folder: Path, entries: Mapping[str, npt.NDArray[Any]], *, beside
     if step is not None:
         saved.write_list(folder, name, [name])
     if beside is not None:
-        copy(folder, beside, (*kept.BESIDE, *TOKENIZER_FILES))
+        copy(folder, beside, (*run_layout.beside(), *TOKENIZER_FILES))
+    return folder / name
 
 
 def copy(folder: Path, source: Path, names: Iterable[str]) -> None:

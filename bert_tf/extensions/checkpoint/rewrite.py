@@ -104,13 +104,15 @@ def strip(settings: StripSettings) -> Written:
 
 def _write(settings: Any, action: str, checkpoint: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
     """Writes the named entries under their new names."""
+    from bert_tf.batch import model_copy
     from bert_tf.checkpoints import values
     from bert_tf.extensions.checkpoint import models
 
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         entries = {name: checkpoint.read(name) for name in names}
         values.refuse_not_finite(checkpoint.name, entries)
-        models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=checkpoint.folder)
+        copied = models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=checkpoint.folder)
+        model_copy.copy_decision(checkpoint.name, copied)
         models.note(folder, action, [checkpoint], **noted)
     return Written(Path(settings.output), names)
 
@@ -209,9 +211,11 @@ def convert(settings: ConvertSettings) -> Written:
 
 
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
+    from bert_tf.batch import model_copy
     from bert_tf.extensions.checkpoint import models
 
-    models.write_model(folder, model.entries, beside=model.checkpoint.folder)
+    copied = models.write_model(folder, model.entries, beside=model.checkpoint.folder)
+    model_copy.copy_decision(model.checkpoint.name, copied)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}

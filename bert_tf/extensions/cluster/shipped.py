@@ -13,15 +13,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bert_tf import run_layout
+from bert_tf.batch import model_copy
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import model_formats
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.io import atomic, files, lock
 
-NAME = "model.ckpt"  # of the checkpoint in the file
-
-_MOMENTS = ("adam_m", "adam_v")
 _KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 
 
@@ -29,19 +27,9 @@ def pack(model: Trained, folder: Path) -> Path:
     """Packs a model without training state into one file, named by its content."""
     if not model.has_checkpoint:
         return _packed(model.folder, folder)
-    from bert_tf.checkpoints.reader import model_reader, write_checkpoint  # import TensorFlow
-
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        reader = model_reader(model.prefix)
-        entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
+        model_copy.write(model, Path(made))
         with atomic.readable_errors(folder):
-            write_checkpoint(Path(made, NAME), entries)
-            _write_text(made, run_layout.CONFIG, model.config.to_json())
-            for name, text in model.vocabulary.files().items():
-                _write_text(made, name, text)
-            record = model.folder / run_layout.RECORD
-            if record.is_file():
-                shutil.copy(record, made)
             return _packed(Path(made), folder)
 
 
@@ -56,14 +44,10 @@ def _packed(files_of_model: Path, folder: Path) -> Path:
     return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
 
 
-def _write_text(folder: str, name: str, text: str) -> None:
-    Path(folder, name).write_text(text, encoding="utf-8")
-
-
 def unpacked(path: str) -> str:
     """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
     folder = made_once(Path(path).stem, functools.partial(_unpack, path))
-    return str(model_formats.file_of(folder) or folder / NAME)
+    return str(model_formats.file_of(folder) or folder / CHECKPOINT_NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:

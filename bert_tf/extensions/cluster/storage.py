@@ -23,7 +23,6 @@ from bert_tf.io.log_form import log
 
 _SHOWN = 200  # characters of a message from elsewhere
 _EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
-_BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.TEXT_RULES)
 _NEWEST = re.compile(rb'^model_checkpoint_path: "(?:.*/)?([^"/]+)"', re.MULTILINE)
 
 
@@ -118,7 +117,7 @@ def checkpoint(name: str) -> str:
         return name
     prefix = _newest_prefix(PART.sub("", name.rstrip("/")))
     folder, of_checkpoint = paths.divided(prefix)
-    beside = [stored for name in _BESIDE for stored in matching(paths.joined(folder, name))]
+    beside = [stored for name in (*run_layout.beside(), run_layout.DECISION) for stored in matching(paths.joined(folder, name))]
     return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
 
 

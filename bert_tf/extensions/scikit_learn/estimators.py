@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from bert_tf import run_layout
+from bert_tf.batch import model_copy
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import progress
 from bert_tf.library.fine_tuning import fine_tune
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
 _NOT_OF_ONE_MODEL = ("abstain", *DRIVERS)  # scikit-learn has its own loops, and needs a label for each row
 _DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
-_STATE = ("_model", "_temporary", "_checkpoint")  # attributes of this process
+_STATE = ("_model", "_temporary")  # attributes of this process
 
 
 class _BertEstimator(BaseEstimator):  # type: ignore[misc]
@@ -106,7 +106,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         return self.settings or {}
 
     def _keep(self, model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
-        self._model, self._temporary, self._checkpoint = model, temporary, Path(model.checkpoint)
+        self._model, self._temporary = model, temporary
         self._close = weakref.finalize(self, model.close)
 
     def _forget(self) -> None:
@@ -123,8 +123,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
             for name, content in self._files.items():
                 (Path(temporary.name) / name).write_bytes(content)
-            index = next(name for name in self._files if name.endswith(".index"))
-            self._keep(load(Path(temporary.name) / index.removesuffix(".index")), temporary)
+            self._keep(load(temporary.name), temporary)
             del self._files
         predictions: Sequence[Any] = self._model.predict(rows)
         return predictions
@@ -132,14 +131,13 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Returns the parameters and, if fitted, the files of the model."""
         state = dict(super().__getstate__())
-        checkpoint: Path | None = state.get("_checkpoint")
+        model: Model | None = state.get("_model")
         for name in (*_STATE, "_close"):
             state.pop(name, None)
-        if checkpoint is not None:
-            folder = checkpoint.parent
-            beside = (folder / run_layout.RECORD, run_layout.vocabulary_in(folder), folder / run_layout.CONFIG)
-            paths = [*folder.glob(f"{checkpoint.name}.*"), *beside]
-            state["_files"] = {path.name: path.read_bytes() for path in paths}
+        if model is not None:
+            with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+                model_copy.write(model.trained, Path(folder))
+                state["_files"] = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
         return state
 
     def __sklearn_tags__(self) -> Any:

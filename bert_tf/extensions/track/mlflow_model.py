@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import warnings
 from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf import run_layout, versions
+from bert_tf import versions
+from bert_tf.batch import model_copy
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
@@ -19,9 +19,6 @@ from bert_tf.library import mlflow_model
 from bert_tf.library.mlflow_model import LABEL, PAIR, PROBABILITY, TEXT
 from bert_tf.tasks.sentence.example import recorded_texts
 from bert_tf.training import sources
-
-_OF_TEXTS = (run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.TEXT_RULES)
-_BESIDE = (run_layout.RECORD, run_layout.CONFIG, *_OF_TEXTS, run_layout.DECISION)
 
 
 def find(run: str | os.PathLike[str]) -> Trained:
@@ -33,7 +30,7 @@ def find(run: str | os.PathLike[str]) -> Trained:
 
 
 def save(model: Trained, output: Path) -> None:
-    """Writes a folder in MLflow's layout, with a copy of the checkpoint and the files to load it."""
+    """Writes a folder in MLflow's layout, with a copy of the model."""
     import mlflow
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, Schema
@@ -46,11 +43,7 @@ def save(model: Trained, output: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary) / "run"
         data.mkdir()
-        prefix = Path(model.prefix)
-        for path in (*(prefix.parent / name for name in _BESIDE), *prefix.parent.glob(f"{prefix.name}.*")):
-            if path.is_file():
-                shutil.copy(path, data)
-        (data / run_layout.LIST).write_text(f'model_checkpoint_path: "{prefix.name}"\n', encoding="utf-8")
+        model_copy.write(model, data)
         needed = [f"bert_tf=={versions.__version__}", f"tensorflow=={tf.__version__}"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it recommends an input example

@@ -174,6 +174,7 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Exten
 
 def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, pieces: Pieces) -> None:
     """Writes checkpoint, configuration and vocabulary; without a step because no training is continued."""
+    from bert_tf.batch import model_copy
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import STEP
@@ -181,7 +182,8 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
 
     entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
     config = dataclasses.replace(model.config, vocab_size=len(entries[new_rows.WORD_TABLE]))
-    models.write_model(folder, entries, beside=None)
+    copied = models.write_model(folder, entries, beside=None)
+    model_copy.copy_decision(model.checkpoint.name, copied)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
     (folder / run_layout.VOCABULARY).write_text(after.vocabulary.to_text(), encoding="utf-8")
     models.copy(folder, model.checkpoint.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary

@@ -14,7 +14,7 @@ import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
-from tests.batch.runs import changed, write_run
+from tests.batch.runs import changed, decide, write_run
 from tests.extensions import evaluated_run
 from tests.extensions.evaluated_run import assert_refused, files
 from tests.tiny import held
@@ -96,7 +96,7 @@ def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, cal
 
 
 def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
-    run = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))  # texts are kept
+    run = decide(changed(tmp_path / "noted", run, 60, note=np.array(b"of whom")), 60)  # texts are kept
     (tmp_path / ".light.123.tmp").mkdir()  # left by a kill
     written = bert_tf.strip_checkpoint(run, output=tmp_path / "light")
     assert sorted(os.listdir(tmp_path)) == ["light", "noted"]
@@ -107,7 +107,9 @@ def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
     assert found.pop("note") == b"of whom"
     assert all(found[name].tobytes() == wanted[name].tobytes() for name in found)
     with bert_tf.load(tmp_path / "light") as model:
-        assert model.predict([("rain came", "soup")])[0].label in ("0", "1")
+        with bert_tf.load(run) as whole:
+            assert model.predict([("rain came", "soup")]) == whole.predict([("rain came", "soup")])
+        assert model.trained.record["decision"]["thresholds"] == (0.9,)
 
 
 def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, call, caplog):

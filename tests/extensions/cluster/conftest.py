@@ -3,14 +3,14 @@ import sys
 
 import pytest
 
-from tests.batch.runs import write_run
+from tests.batch.runs import decide, write_run
 from tests.extensions.cluster import memory_files
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory, project):
-    """A run with one checkpoint; not to be changed."""
-    return write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=[20])
+    """A calibrated run with one checkpoint; not to be changed."""
+    return decide(write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=[20]), 20)
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bert_tf.batch import inputs
+from bert_tf.batch import inputs, loading
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import Predictor
 from bert_tf.errors import BertError, FlagError
-from bert_tf.extensions.cluster import beam, beam_job, beam_options, slices
+from bert_tf.extensions.cluster import beam, beam_job, beam_options, slices, storage
 from bert_tf.extensions.cluster.beam_job import Beam
 from bert_tf.settings import read_settings
 from bert_tf.training.settings import MachineSettings, with_threads
@@ -158,6 +159,7 @@ def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_ru
     ids = [json.loads(line)["id"] for name in written for line in memory.get(name).splitlines()]
     assert sorted(ids) == [*(f"a.tsv:test-{n}" for n in range(1, 6)), *(f"b.tsv:test-{n}" for n in range(1, 5))]
     assert caplog.text.count("copying to this machine") == 1
+    assert loading.load(storage.checkpoint(stored_run), ModelOverrides()).record["decision"]["temperatures"] == (2.5,)
 
 
 @pytest.mark.usefixtures("_small_pieces")

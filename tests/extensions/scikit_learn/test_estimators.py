@@ -1,5 +1,6 @@
 """BertClassifier and BertRegressor as scikit-learn's estimators."""
 
+import json
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,17 +26,20 @@ from tests.tiny import HALVES, write_project
 
 TEXTS = [f"{first} {rest}" for half in HALVES for first in half for rest in ("the old", "a new")]
 NAMES = ["weather"] * 8 + ["food"] * 8
+LORA = {"lora_rank": 2}
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
     project = write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+    rules = {"do_lower_case": True, "strip_accents": False}
+    (Path(project.init_checkpoint).parent / "tokenizer_config.json").write_text(json.dumps(rules))
     return {"init_checkpoint": project.init_checkpoint, "max_seq_length": 16, "train_batch_size": 8, "num_train_steps": 3}
 
 
 @pytest.fixture(scope="module")
 def trained(settings):
-    return bert_tf.BertClassifier(**settings).fit(TEXTS, NAMES)
+    return bert_tf.BertClassifier(settings=LORA, **settings).fit(TEXTS, NAMES)
 
 
 def test_predicts_and_scores_as_the_model_of_the_same_settings(trained, settings, tmp_path):
@@ -48,7 +52,7 @@ def test_predicts_and_scores_as_the_model_of_the_same_settings(trained, settings
     assert trained.score(TEXTS, NAMES) == np.mean(labels == NAMES)
     assert (trained.predict([]).shape, trained.predict_proba([]).shape) == ((0,), (0, 2))
     task = bert_tf.SentenceTask(train=list(zip(TEXTS, NAMES)))
-    with bert_tf.fine_tune(task, output_dir=tmp_path / "run", seed=1, **settings) as model:
+    with bert_tf.fine_tune(task, output_dir=tmp_path / "run", seed=1, **LORA, **settings) as model:
         expected = [one.probabilities["weather"] for one in model.predict(TEXTS)]
     np.testing.assert_allclose(trained.predict_proba(TEXTS)[:, 1], expected, rtol=1e-6)
 
@@ -57,8 +61,8 @@ def test_a_pickle_holds_the_weights_and_what_was_restored_deletes_its_folder(set
     restored = pickle.loads(pickle.dumps(trained))  # noqa: S301
     again = pickle.loads(pickle.dumps(restored))  # noqa: S301  (before it was used)
     np.testing.assert_array_equal(again.predict_proba(TEXTS), trained.predict_proba(TEXTS))
-    folder = again._checkpoint.parent
-    assert folder != trained._checkpoint.parent
+    folder = Path(again._model.checkpoint).parent
+    assert folder != Path(trained._model.checkpoint).parent
     assert folder.is_dir()
     assert (again.get_params(), set(settings) - set(again.get_params())) == (trained.get_params(), set())
     del again
@@ -72,8 +76,8 @@ class LinearModel:
     def __init__(self, folder, kind, model):
         self.checkpoint, self.family = str(folder / "model.ckpt-1"), SimpleNamespace(kind=kind)
         self._model = model
-        for name in ("model.ckpt-1.index", "run_config.json", "vocab.txt", "bert_config.json"):
-            (folder / name).write_bytes(pickle.dumps((kind, model)))
+
+    trained = property(lambda self: self)
 
     def predict(self, rows):
         numbers = _numbers(rows)
@@ -107,12 +111,16 @@ def linear(monkeypatch):
             model, labels = OneVsRestClassifier(model), np.array([[name in label for name in names] for label in labels], int)
         return LinearModel(Path(output_dir), kind, model.fit(_numbers(texts), labels))
 
-    def load(checkpoint):
-        kind, model = pickle.loads(Path(f"{checkpoint}.index").read_bytes())  # noqa: S301
-        return LinearModel(checkpoint.parent, kind, model)
+    def write(model, folder):
+        (folder / "model").write_bytes(pickle.dumps((model.family.kind, model._model)))
+
+    def load(folder):
+        kind, model = pickle.loads(Path(folder, "model").read_bytes())  # noqa: S301
+        return LinearModel(Path(folder), kind, model)
 
     monkeypatch.setattr(estimators, "fine_tune", fine_tune)
     monkeypatch.setattr(estimators, "load", load)
+    monkeypatch.setattr(estimators.model_copy, "write", write)
     return calls
 
 

@@ -15,7 +15,7 @@ import bert_tf
 from bert_tf.errors import OutputError
 from bert_tf.extensions.track import replay, to_tensorboard, to_wandb
 from bert_tf.library import mlflow_model
-from tests.batch.runs import MRPC, write_run
+from tests.batch.runs import MRPC, decide, write_run
 from tests.extensions.report import example
 from tests.extensions.track.test_replay import POINTS
 
@@ -161,7 +161,7 @@ def test_wandb_gets_a_row_for_each_step_once(folder, wandb):
 
 
 def test_mlflow_predicts_what_the_package_does_and_a_checkpoint_is_registered_once(server, tmp_path, project):
-    run = write_run(tmp_path / "run", project, record={**MRPC, "texts": 2})
+    run = decide(write_run(tmp_path / "run", project, steps=[20], record={**MRPC, "texts": 2}), 20)
     for _ in range(2):
         (sent,) = bert_tf.track(run, tracker="mlflow", register="mine")
         assert sent.version == "1"

@@ -21,7 +21,7 @@ from bert_tf.errors import DataError
 from bert_tf.extensions.vectors.text_encoder import Encoder
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import huggingface
-from tests.batch.runs import inference, write_run
+from tests.batch.runs import decide, inference, write_run
 from tests.tiny import held, random_weights, write_project
 
 TOKENS = [
@@ -171,9 +171,9 @@ def test_rare_words_are_not_added_and_listed_ones_come_before_those_of_a_text(ex
     assert "'well-known' is left out: the tokenizer cuts it into well - known" in caplog.text
 
 
-def test_a_trained_model_keeps_its_head_and_its_record(tmp_path):
+def test_a_trained_model_keeps_its_head_its_record_and_its_decision_rule(tmp_path):
     project = write_project(tmp_path / "tiny", layers=1)
-    run = write_run(tmp_path / "run", project)
+    run = decide(write_run(tmp_path / "run", project), 40)
     (tmp_path / "words").write_text("Cloudy\nclouds\n")
     done = bert_tf.extend_vocabulary(run, add=tmp_path / "words", output=tmp_path / "out")
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
@@ -181,6 +181,8 @@ def test_a_trained_model_keeps_its_head_and_its_record(tmp_path):
     assert [new.word for new in done.words] == ["cloudy", "clouds"]
     with bert_tf.load(tmp_path / "out") as loaded:
         assert loaded.predict([("clouds came", "soup")])[0].label in ("0", "1")
+        with bert_tf.load(run) as before:
+            assert loaded.predict([("rain came", "soup")]) == before.predict([("rain came", "soup")])
 
 
 def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_own(tmp_path):
