@@ -109,7 +109,9 @@ def run_all(settings: SweepSettings) -> Sweep:
     if settings.launch == SLURM:
         slurm_launch.refuse_unwritable(folder.absolute())
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))
-    table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
+    fixed = {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out}
+    table.keep_settings(folder, fixed, plan.inputs(file, os.environ))
+    table.refuse_others(folder, runs)
     table.forget(folder, runs, failures=True)
     if settings.launch == SLURM:
         print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))

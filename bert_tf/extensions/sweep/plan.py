@@ -17,6 +17,7 @@ from bert_tf.io import documents, files
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training import sources
 from bert_tf.training.run_spec import DRIVERS, SETTINGS, RunSpec, configured
@@ -200,6 +201,27 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
         *planned_runs,
         *(_diagnostic(run, folder) for run in planned_runs if run.task == MNLI and run.config.actions.do_predict),
     ]
+
+
+def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
+    """SHA-256 of what runs read, by its name: files of settings, data of tasks, and checkpoints to start from."""
+    from bert_tf.batch import trained
+
+    values = {**{name: (value,) for name, value in file.fixed.items()}, **file.grid}
+    texts = {value for several in values.values() for value in several if isinstance(value, str)}
+    found = {text: files.digest(text) for text in texts if Path(text).is_file()}
+    models = {name: name for name in values.get("init_checkpoint", ())} or {"$BERT_BASE_DIR": environment.get("BERT_BASE_DIR")}
+    for name, model in models.items():
+        digest = trained.digest(str(sources.checkpoint_of(model, environment=environment))) if model else None
+        if digest is not None:
+            found[name] = digest
+    for name, folder in itertools.product(file.tasks, values.get("data_dir", (None,))):
+        task = None if name == CUSTOM else get_task(name)
+        if task is not None and task.reads_folder:
+            data = sources.find_data(task, folder, environment=environment).folder
+            of_task = (task.file(data, split) for purpose in (TRAIN, DEV) for split in task.splits(data, purpose))
+            found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task})
+    return found
 
 
 def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:

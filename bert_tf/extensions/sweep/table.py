@@ -20,6 +20,7 @@ from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
 
 _ENDING = ".json"  # of a result
+_INPUTS = "sha256"  # in the settings: of what runs read
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
 LOGS = "logs"  # folder beside those of the runs
 _OPTIONAL, _NONE = ("95 %", "held out"), "-"  # columns of the summary that are left out if all their cells are _NONE
@@ -81,20 +82,32 @@ def log_file(folder: Path, name: str) -> Path:
     return folder / LOGS / f"{name}.txt"
 
 
-def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
-    """Notes the settings that all runs share; OutputError if the folder's runs have others."""
+def keep_settings(folder: Path, fixed: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
+    """Notes the settings that all runs share, and digests of what they read; OutputError if the folder's runs have others."""
     path = atomic.make_folder(folder) / SETTINGS
-    if not path.exists():
-        atomic.write_text(path, documents.to_json(dict(fixed), indent=1) + "\n")
-        return
     try:
-        earlier = documents.parse_json(path.read_text(encoding="utf-8"))
+        earlier = documents.parse_json(path.read_text(encoding="utf-8")) if path.exists() else {**fixed, _INPUTS: {}}
+        read = earlier.pop(_INPUTS, {})
         names = [name for name in {**earlier, **fixed} if earlier.get(name) != fixed.get(name)]
+        others = [name for name, digest in inputs.items() if read.get(name, digest) != digest]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error
     if names:
         changes = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
         raise OutputError(f"{folder}: holds runs with other settings ({changes}); name another --output_dir")
+    if others and any(is_done(folder, name) for name in finished(folder)):
+        raise OutputError(f"{folder}: {others[0]} has changed since its runs were trained; name another --output_dir")
+    noted = {**fixed, _INPUTS: {**read, **inputs}}
+    if noted != {**earlier, _INPUTS: read} or not path.exists():
+        atomic.write_text(path, documents.to_json(noted, indent=1) + "\n")
+
+
+def refuse_others(folder: Path, runs: Sequence[PlannedRun]) -> None:
+    """Raises OutputError if a result is of other settings by the same name: names have four digits of a number."""
+    for run in runs:
+        known = read_result(folder, run.name)
+        if known is not None and known.varying != run.varying:
+            raise OutputError(f"{folder}: {run.name} is a run of {known.varying}, not {run.varying}; name another --output_dir")
 
 
 def write(folder: Path, result: Result) -> None:

@@ -154,10 +154,29 @@ def test_of_many_runs_each_result_is_read_at_most_twice_and_the_table_is_written
 
 
 def test_a_folder_is_of_one_set_of_settings(tmp_path):
-    table.keep_settings(tmp_path, {"num_train_steps": 20})
-    table.keep_settings(tmp_path, {"num_train_steps": 20})
+    for _ in range(2):
+        table.keep_settings(tmp_path, {"num_train_steps": 20}, {})
     with pytest.raises(OutputError, match="holds runs with other settings \\(num_train_steps was 20, now 30\\)"):
-        table.keep_settings(tmp_path, {"num_train_steps": 30})
+        table.keep_settings(tmp_path, {"num_train_steps": 30}, {})
+
+
+def test_a_folder_is_of_one_state_of_its_files_once_a_run_has_a_result(tmp_path):
+    for digest in ("a", "b"):  # a file may be repaired after a failure
+        table.keep_settings(tmp_path, {}, {"train.csv": digest})
+        table.write(tmp_path, table.failed(planned("r"), "a bad row"))
+    table.write(tmp_path, result(planned("r")))
+    table.keep_settings(tmp_path, {}, {"train.csv": "b", "new.csv": "a"})
+    for name in ("train.csv", "new.csv"):
+        with pytest.raises(OutputError, match=f"{name} has changed since its runs were trained; name another --output_dir"):
+            table.keep_settings(tmp_path, {}, {name: "c"})
+
+
+def test_a_result_by_the_name_of_a_run_with_other_settings_is_refused(tmp_path):
+    run = dataclasses.replace(planned("learning_rate=2e-05"), varying={"learning_rate": 2e-5})
+    table.write(tmp_path, table.result(run))
+    table.refuse_others(tmp_path, [run, planned("new")])
+    with pytest.raises(OutputError, match=r"=2e-05 is a run of {'learning_rate': 2e-05}, not .*2.00001e-05}; name"):
+        table.refuse_others(tmp_path, [dataclasses.replace(run, varying={"learning_rate": 2.00001e-5})])
 
 
 @pytest.mark.parametrize(

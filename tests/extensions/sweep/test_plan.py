@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,21 @@ def test_the_runs_of_a_grid_are_counted_before_they_are_planned(read, tmp_path, 
     file = read(json.dumps({"tasks": "MRPC", "settings": {"num_train_steps": numbers, "train_batch_size": numbers}}))
     with pytest.raises(BertError, match=r"^settings: 1,000,000 runs, at most 10,000 are possible; shorten the lists"):
         plan.runs(file, tmp_path, glue)
+
+
+def test_what_runs_read_is_known_by_its_content(read, tmp_path, glue):
+    project = write_project(tmp_path / "tiny", layers=1)
+    (tmp_path / "train.csv").write_text("text,label\na,x\n")
+    settings = {"train_file": str(tmp_path / "train.csv"), "init_checkpoint": [project.init_checkpoint]}
+    file = read(json.dumps({"tasks": ["custom", "RTE"], "settings": settings}))
+    before = plan.inputs(file, glue)
+    assert before == plan.inputs(file, glue)
+    for path in (tmp_path / "train.csv", tmp_path / "glue" / "RTE" / "dev.tsv", Path(f"{project.init_checkpoint}.index")):
+        path.write_bytes(path.read_bytes() + b" ")
+    changed = plan.inputs(file, glue)
+    assert {name for name in before if changed[name] != before[name]} == {
+        *(str(tmp_path / "train.csv"), project.init_checkpoint, "RTE/dev.tsv")
+    }
 
 
 @pytest.mark.parametrize("text", ["tasks: glue", "tasks: [GLUE, RTE]"])
