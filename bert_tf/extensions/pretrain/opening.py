@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +58,7 @@ class SplitFiles(Unopened):
         limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
         if shards := records.shards_of(paths):
             return self._of_shards(shards, opening, limit, apart=of_file or self.purpose != DEV)
+        _refuse_other_documents(settings)
         whole = of_file or (self.purpose != DEV and settings.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
 
@@ -158,10 +159,28 @@ def _refuse_pipes(paths: tuple[str, ...]) -> None:
 def _refuse_both(trained_on: str, held_out: str | None) -> None:
     if held_out is None or not trained_on:
         return
-    trained = [path for path in find(trained_on) if os.path.exists(path)]
-    for path in filter(os.path.exists, find(held_out)):
-        if any(os.path.samefile(path, other) for other in trained):  # hard links too
-            raise FlagError(f"--held_out_file: {path} is trained on too (--input_file)")
+    trained = set(_identities(find(trained_on)))
+    path = next((path for identity, path in _identities(find(held_out)).items() if identity in trained), None)
+    if path is not None:
+        raise FlagError(f"--held_out_file: {path} is trained on too (--input_file)")
+
+
+def _refuse_other_documents(settings: PretrainingSettings) -> None:
+    """Held-out documents are numbers in all files: of a file in other ones, each phase would train on those of the other."""
+    if settings.phase2_input_file is None or settings.held_out_file is not None or settings.held_out_documents == 0:
+        return
+    first, second = (_identities(find(named) if named else ()) for named in (settings.input_file, settings.phase2_input_file))
+    both = [path for identity, path in second.items() if identity in first]
+    if both and list(first) != list(second):
+        raise FlagError(
+            f"--phase2_input_file: {both[0]} is in --input_file too; name --held_out_file, or the same files for both"
+        )
+
+
+def _identities(paths: Iterable[str]) -> dict[tuple[int, int], str]:
+    """Existing files in their order, by what a link leads to; hard links too."""
+    states = ((path, os.stat(path)) for path in paths if os.path.exists(path))
+    return {(state.st_dev, state.st_ino): path for path, state in states}
 
 
 def _digest(tokens: TokenStore, used: Numbers | None) -> str:

@@ -152,6 +152,12 @@ OTHER = WordPieceTokenizer(Vocabulary([*TOKENS, *sorted(NUMBERS)[::-1]]), lower_
         (TRAIN, "{folder}", {}, "is a folder; name files"),
         (TRAIN, "{text},{folder}/pipe", {}, "pipe: a pipe can be read only once"),
         (TRAIN, "{text}", {"held_out_file": "{folder}/link.txt"}, "link.txt is trained on too"),
+        (
+            TRAIN,
+            "{text},{folder}/one.txt",
+            {"phase2_input_file": "{folder}/link.txt"},
+            "link.txt is in --input_file too; name --held",
+        ),
         (TRAIN, "{text}", {"held_out_documents": COUNT}, f"--held_out_documents={COUNT}: the text has {COUNT}; some must be"),
         (DEV, "{text}", {"held_out_documents": 0}, "nothing is held out to evaluate on (--held_out_documents=0)"),
         (DEV, "{folder}/one.txt", {}, "the text is one document"),
