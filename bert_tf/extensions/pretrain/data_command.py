@@ -200,6 +200,8 @@ def _make(
     try:
         tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
+    except processes.LostWorkerError as error:
+        raise BertError(f"{error} with fewer --workers; it continues, except from pipes") from error
     except BertError:  # its message promises that nothing was changed, and a full disk needs the room
         shutil.rmtree(unfinished, ignore_errors=True)
         raise

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.extensions.pretrain.corpus import documents, rows, shards
+from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import classifier
@@ -121,6 +121,23 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     times = [path.stat().st_mtime_ns for path in whole]
     assert classifier.pretraining_data(flags) == 0
     assert [path.stat().st_mtime_ns for path in whole] == times
+    assert contents(tmp_path) == made
+
+
+def test_a_command_that_loses_a_worker_goes_on_to_the_same_bytes(source, made, tmp_path, monkeypatch, capsys):
+    def losing(work, tasks, *, unit, **given):
+        if unit == "shard":
+            raise processes.LostWorkerError("a worker process died")
+        return mapped(work, tasks, unit=unit, **given)
+
+    mapped, flags = processes.mapped, arguments(source, tmp_path / "x.tfrecord")
+    monkeypatch.setattr(processes, "mapped", losing)
+    assert classifier.pretraining_data(flags) == 2
+    assert capsys.readouterr().err.endswith("died with fewer --workers; it continues, except from pipes\n")
+    monkeypatch.setattr(processes, "mapped", mapped)
+    monkeypatch.setattr(store, "tokenize", None)
+    monkeypatch.setattr(rows, "rows_of", None)
+    assert classifier.pretraining_data(flags) == 0
     assert contents(tmp_path) == made
 
 

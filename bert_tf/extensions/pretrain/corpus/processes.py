@@ -24,6 +24,10 @@ B = TypeVar("B")
 _AHEAD = 2  # tasks per worker that wait, or are done early
 
 
+class LostWorkerError(BertError):
+    """A worker process died: its task may succeed when it is repeated."""
+
+
 def cores() -> int:
     return len(os.sched_getaffinity(0))
 
@@ -32,8 +36,8 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
     """Yields the results of tasks in order, with at most `workers` processes.
 
     `work` is pickled once per worker; tasks are read only as workers need them; with one worker or one task this
-    process does the work. `unit` names a task in the progress bar. Raises what `work` raises, or BertError if a worker
-    dies.
+    process does the work. `unit` names a task in the progress bar. Raises what `work` raises, or LostWorkerError
+    if a worker dies.
     """
     total, left = len(tasks) if isinstance(tasks, Sized) else None, iter(tasks)
     first = list(itertools.islice(left, 2)) if workers > 1 else []
@@ -117,9 +121,7 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except (EOFError, ConnectionError) as error:
-        raise BertError(
-            "a worker process died, perhaps out of memory; try fewer --workers; the same command continues"
-        ) from error
+        raise LostWorkerError("a worker process died, perhaps out of memory; free some, and repeat the command") from error
 
 
 class _Process(SpawnProcess):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.errors import BertError, DataError
+from bert_tf.errors import DataError
 from bert_tf.extensions.pretrain.corpus import processes
-from bert_tf.extensions.pretrain.corpus.processes import mapped
+from bert_tf.extensions.pretrain.corpus.processes import LostWorkerError, mapped
 
 
 def _refuse(number):
@@ -50,7 +50,7 @@ def test_an_error_ends_tasks_that_take_long_and_a_worker_that_is_gone_is_one_lin
     with pytest.raises(TypeError):
         list(mapped(time.sleep, ["no number", 500], workers=2))
     assert time.monotonic() - begun < 100
-    with pytest.raises(BertError, match="a worker process died, perhaps out of memory; try"):
+    with pytest.raises(LostWorkerError, match="a worker process died, perhaps out of memory; free"):
         list(mapped(os._exit, [1, 2], workers=2))
 
 
