@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
 import re
 import shutil
@@ -56,16 +55,26 @@ def replacing(path: str | os.PathLike[str], *, follows: bool = True) -> Iterator
             _to_disk(temporary)
             if os.path.isdir(temporary) and leads_out:
                 target.unlink()
-            elif os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
-                os.replace(target, _beside(target, "old"))
-            os.replace(temporary, target)
-            shutil.rmtree(_beside(target, "old"), ignore_errors=True)
+            _take_place(temporary, target)
     finally:
         if os.path.isdir(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _take_place(temporary: Path, target: Path) -> None:
+    old = _beside(target, "old")
+    try:
+        if os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
+            os.replace(target, old)
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.isdir(old) and not os.path.lexists(target):
+            os.replace(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _to_disk(temporary: Path) -> None:
@@ -135,12 +144,16 @@ def _shortened(name: str) -> str:
 
 
 def delete_unfinished(path: str | os.PathLike[str]) -> None:
-    """Deletes a killed process's partial writes of a file; nobody may be writing it now."""
+    """Deletes a killed process's partial writes, and puts back a folder that it was replacing; nobody may be writing now."""
     target = Path(path)
     with contextlib.suppress(OSError):  # leftovers do no harm
-        rests = list(target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.tmp"))
-        if os.path.lexists(target):  # else the replaced file is all that is left
-            rests += target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.old")
+        name = re.compile(rf"\.{re.escape(_shortened(target.name))}\.\d+(-[0-9a-f]+)?\.(tmp|old)")
+        rests = [path for path in target.parent.iterdir() if name.fullmatch(path.name)]
+        replaced = [path for path in rests if path.suffix == ".old"]
+        if replaced and not os.path.lexists(target):
+            newest = max(replaced, key=os.path.getmtime)
+            rests.remove(newest)
+            os.replace(newest, target)
         for rest in rests:
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 

@@ -70,6 +70,31 @@ def test_a_failing_block_leaves_what_is_there_alone(tmp_path, error, part):
         assert str(caught.value) == f"{path}: cannot write: {why}"
 
 
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
+def test_a_folder_whose_replacement_fails_is_put_back(tmp_path, monkeypatch, error):
+    folder = tmp_path / "model"
+    (folder / "weights").mkdir(parents=True)
+    rename = os.replace
+
+    def replace(old, new):
+        if os.fspath(old).endswith(".tmp"):
+            raise error
+        rename(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises((OutputError, KeyboardInterrupt)), replacing(folder) as temporary:
+        temporary.mkdir()
+    assert (names(tmp_path), names(folder)) == (["model"], ["weights"])
+
+
+def test_a_folder_that_a_killed_process_was_replacing_is_put_back(tmp_path):
+    for number, name in enumerate((".model.7-0a.old", ".model.8-0b.old", ".model.1.9-0c.old", ".model.7-0a.tmp")):
+        (tmp_path / name / str(number)).mkdir(parents=True)
+        os.utime(tmp_path / name, (number, number))
+    atomic.delete_unfinished(tmp_path / "model")
+    assert (names(tmp_path), names(tmp_path / "model")) == ([".model.1.9-0c.old", "model"], ["1"])
+
+
 def test_what_is_in_the_place_of_a_folder_or_file_is_kept_and_parents_of_a_folder_are_made(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()

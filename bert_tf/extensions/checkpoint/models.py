@@ -128,8 +128,8 @@ def folder(output: str, *, overwrite: bool) -> Iterator[Path]:
     target = Path(output)
     refuse_taken(target, overwrite=overwrite)
     with lock.taking_turns(atomic.make_folder(target.absolute().parent)):
-        refuse_taken(target, overwrite=overwrite)
         atomic.delete_unfinished(target)
+        refuse_taken(target, overwrite=overwrite)
         with atomic.replacing(target) as temporary:
             temporary.mkdir()
             yield temporary
