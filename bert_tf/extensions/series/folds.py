@@ -151,7 +151,7 @@ def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
         raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
-    groups = _groups(config, task, data, split, len(examples))
+    groups = _groups(config, task, data, split, examples)
     count = config.extensions.series.folds
     numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
     return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
@@ -198,7 +198,7 @@ def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Se
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
 
 
-def _groups(config: RunSpec, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:
+def _groups(config: RunSpec, task: Task, data: DataSource, split: str, examples: Sequence[Any]) -> list[Any] | None:
     column = config.extensions.series.group_column
     if column is None:
         return None
@@ -206,15 +206,13 @@ def _groups(config: RunSpec, task: Task, data: DataSource, split: str, count: in
     if not path.is_file():
         raise FlagError(f"--group_column={column}: {path} is not a file; for rows in memory, give groups to scikit-learn")
     groups = groups_of(task, path, split, column)
-    if len(groups) != count:
-        raise DataError(f"--group_column={column}: {len(groups)} rows, but {count} were read", path)
-    return groups
+    return [groups[example.guid] for example in examples]
 
 
-def groups_of(task: Task, path: Path, split: str, column: str) -> list[Any]:
-    """Returns the value of a column for each usable row of a table, or the `title` of each question's article."""
+def groups_of(task: Task, path: Path, split: str, column: str) -> dict[str, Any]:
+    """Returns the value of a column by the id of each usable row of a table, or the `title` of each question's article."""
     source = text_lines.Kept(path)
-    groups: list[Any] = []
+    groups: dict[str, Any] = {}
     index = None
     for example in task.stream(source, split, lambda _: None):
         columns = source.columns
@@ -225,7 +223,7 @@ def groups_of(task: Task, path: Path, split: str, column: str) -> list[Any]:
             if column not in columns:
                 raise DataError(f"--group_column={column}: no such column; there are {', '.join(columns):.200}", path)
             index = columns.index(column)
-        groups.append(getattr(example, column) if index is None else source.row[index])
+        groups[example.guid] = getattr(example, column) if index is None else source.row[index]
     return groups
 
 

@@ -44,23 +44,25 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def spreads(results: Sequence[RunResult]) -> dict[str, Spread]:
-    return {metric: spread([result.metrics[metric] for result in results]) for metric in results[0].metrics}
+    """By metric; a run may lack some, as a fold whose questions all have answers."""
+    metrics = dict.fromkeys(metric for result in results for metric in result.metrics)
+    return {metric: spread([result.metrics[metric] for result in results if metric in result.metrics]) for metric in metrics}
 
 
 def write(folder: Path, results: Sequence[RunResult], **more: Any) -> None:
     """Writes seeds.json and seeds.tsv, or files called by the first field of other results; `more` goes into the former."""
     name = _name(results)
+    by_metric = spreads(results)
     contents = {
         f"{name}s": [dataclasses.asdict(cast(Any, result)) for result in results],
-        "spread": {metric: of_metric._asdict() for metric, of_metric in spreads(results).items()},
+        "spread": {metric: of_metric._asdict() for metric, of_metric in by_metric.items()},
         **more,
     }
     atomic.write_text(folder / f"{name}s.json", documents.to_json(contents, indent=2) + "\n")
-    metrics = list(results[0].metrics)
-    rows = [[name, *metrics, "steps", "collapsed"]]
+    rows = [[name, *by_metric, "steps", "collapsed"]]
     for r in results:
         why = " ".join((r.collapsed or "").split())  # custom labels may contain tabs
-        rows.append([str(getattr(r, name)), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
+        rows.append([str(getattr(r, name)), *(str(r.metrics.get(metric, "-")) for metric in by_metric), str(r.steps), why])
     atomic.write_text(folder / f"{name}s.tsv", "".join("\t".join(row) + "\n" for row in rows))
 
 
@@ -74,7 +76,9 @@ def summary(results: Sequence[RunResult]) -> list[str]:
     rows = [[_name(results), *by_metric, "steps", ""]]
     for r in results:
         why = f"collapsed: {r.collapsed}" if r.collapsed else ""
-        rows.append([str(getattr(r, _name(results))), *map(_digits, r.metrics.values()), str(r.steps), why])
+        rows.append(
+            [str(getattr(r, _name(results))), *(_digits(r.metrics.get(metric)) for metric in by_metric), str(r.steps), why]
+        )
     for field in Spread._fields:
         rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in by_metric.values()), "", ""])
     collapsed = sum(result.collapsed is not None for result in results)

@@ -18,8 +18,8 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.choice.features import OPTION_IDS
 from bert_tf.extensions.choice.in_memory import ChoiceTask
-from bert_tf.extensions.series import driver, folds
-from bert_tf.extensions.series.folds import groups_of
+from bert_tf.extensions.series import driver, folds, table
+from bert_tf.extensions.series.folds import FoldResult, groups_of
 from bert_tf.extensions.similarity.in_memory import ContrastiveTask, SimilarityTask
 from bert_tf.extensions.span.in_memory import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
@@ -222,13 +222,22 @@ def test_classes_are_distributed_evenly_and_shuffled_by_the_seed_and_groups_stay
 
 def test_groups_are_a_column_of_the_table(project, tmp_path):
     path = project.data_dir / "train.tsv"
-    assert groups_of(get_task("MRPC"), path, "train", "#1 ID") == [str(1000 + row) for row in range(40)]
+    assert list(groups_of(get_task("MRPC"), path, "train", "#1 ID").values()) == [str(1000 + row) for row in range(40)]
     with pytest.raises(DataError, match="--group_column=author: no such column; there are Quality, #1 ID"):
         groups_of(get_task("MRPC"), path, "train", "author")
     table = tmp_path / "rows.jsonl"
     table.write_text('{"text": "a", "label": "x", "author": 7}\n{"text": "b", "label": "y", "author": "Ann"}\n')
     settings = of_values({"train_file": str(table)})
-    assert groups_of(get_task("custom", settings), table, "train", "author") == [7, "Ann"]
+    assert groups_of(get_task("custom", settings), table, "train", "author") == {"train-1": 7, "train-2": "Ann"}
+
+
+def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, monkeypatch):
+    runs = []
+    monkeypatch.setattr(driver, "slots", lambda *_: None)
+    monkeypatch.setattr(driver, "in_turn", lambda given, *_: (runs.extend(given), driver.Trained((), signal.SIGINT))[1])
+    flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **WAYS)
+    assert classifier.run(*flags) == 130
+    assert [run.title.partition(": ")[2] for run in runs] == ["10 of 20 rows"] * 2
 
 
 QUESTION = {"question": "Who ?", "context": "the rain and " * 9 + "a storm came .", "answer": "storm"}
@@ -289,3 +298,17 @@ def test_the_call_returns_the_runs(monkeypatch, tmp_path):
     assert (configs[0].extensions.series.folds, configs[0].actions.do_train, configs[0].actions.do_eval) == (3, True, True)
     assert (runs.spread["eval_accuracy"].mean, runs.out_of_fold) == (0.5, tmp_path / "out_of_fold.tsv")
     assert str(runs).splitlines()[:2] == ["   fold  eval_accuracy  steps", "      1         0.2500      3"]
+
+
+def test_a_metric_that_a_fold_lacks_is_that_of_the_others(tmp_path):
+    shared = {"eval_f1": 0.5, "eval_loss": 1.0}
+    metrics = (shared, {**shared, "eval_no_answer_f1": 0.25}, {**shared, "eval_no_answer_f1": 0.75})
+    results = [FoldResult(number, f"fold-{number}", 3, values, None) for number, values in enumerate(metrics, 1)]
+    table.write(tmp_path, results)
+    assert (tmp_path / "folds.tsv").read_text().splitlines()[:3] == [
+        "fold\teval_f1\teval_loss\teval_no_answer_f1\tsteps\tcollapsed",
+        "1\t0.5\t1.0\t-\t3\t",
+        "2\t0.5\t1.0\t0.25\t3\t",
+    ]
+    assert table.spreads(results)["eval_no_answer_f1"].mean == 0.5
+    assert table.summary(results)[1].split() == ["1", "0.5000", "1.0000", "-", "3"]
