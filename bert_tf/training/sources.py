@@ -22,7 +22,7 @@ from bert_tf.inputs import cache
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.base import Family, Splits, Task
+from bert_tf.tasks.base import Family, Splits, Submission, Task
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task
 from bert_tf.training.settings import ModelSettings
 
@@ -287,7 +287,7 @@ class PartOfSplit(Sequence[Any]):
 class PartialTask(Splits):
     inner: Task
     data: DataSource  # of the inner task
-    parts: Mapping[str, PartOfSplit]  # by purpose
+    parts: Mapping[str, PartOfSplit]  # by purpose; others are those of the inner task
 
     @property
     def name(self) -> str:
@@ -299,14 +299,20 @@ class PartialTask(Splits):
 
     def splits(self, data_dir: object, purpose: str) -> tuple[str, ...]:
         del data_dir
-        return (purpose,)
+        return (purpose,) if purpose in self.parts else self.inner.splits(self.data.folder, purpose)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         return self.inner.file(data_dir, split)
 
-    def examples(self, data_dir: object, split: str) -> PartOfSplit:
+    def published_name(self, split: str) -> str:
+        return self.inner.published_name(split)
+
+    def submission(self, split: str) -> Submission | None:
+        return self.inner.submission(split)
+
+    def examples(self, data_dir: object, split: str) -> Sequence[Any]:
         del data_dir
-        return self.parts[split]
+        return self.parts[split] if split in self.parts else self.inner.examples(self.data.folder, split)
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         return self.inner.stream(source, split, report)

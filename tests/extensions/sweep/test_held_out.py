@@ -26,8 +26,11 @@ def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
 def trained(project, tmp_path_factory):
     folder = tmp_path_factory.mktemp("held_out")
     model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
+    actions = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
-    config = configured(task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, calibrate=True, **sizes, **model)
+    config = configured(
+        task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, calibrate=True, **actions, **sizes, **model
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "FEWEST", 8)
         return folder, *held_out.train(config, 0.4, {})
@@ -36,6 +39,7 @@ def trained(project, tmp_path_factory):
 def test_a_run_is_evaluated_on_what_is_seen_and_once_at_its_end_on_the_others(trained):
     folder, done, _ = trained
     assert len(done.run.examples["train"]) == 16
+    assert len((folder / "submission" / "MRPC.tsv").read_text().splitlines()) == 1 + SIZES["test"]
     assert done.evaluations["dev"].examples == SIZES["dev"] - 5
     results = reading.results(folder)
     assert results["eval_accuracy"] == done.metrics["accuracy"]
