@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from bert_tf import home
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.data import mrpc
-from bert_tf.io import atomic, files, progress
+from bert_tf.io import atomic, files, lock, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -193,23 +193,28 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
         raise FlagError(f"--sha256 needs {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
     digests = dict(zip(parts, sums))
     for dataset in datasets:
-        target = data_dir / dataset.folder
-        if all(any(target.glob(pattern)) for pattern in dataset.files):
-            wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
-            if wanted and not wanted.items() <= _recorded(data_dir).items():
-                raise DataError(
-                    "exists, but is not known to be from files with these sums; delete the folder to fetch it again", target
-                )
-            made = ", made from files with these sums" if wanted else ""
-            say(f"{target}: already exists{made}; delete the folder to fetch it again")
-            continue
-        if settings.from_ is None:
-            _download(dataset, data_dir, target, digests, say)
-        else:
-            paths = [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts]
-            _make_folder(dataset, paths, target)
-        say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
+        with lock.claiming(atomic.make_folder(data_dir) / dataset.folder.replace("/", "-"), wait=True):
+            _fetch(dataset, settings, data_dir, digests, say)
     return [data_dir / dataset.folder for dataset in datasets]
+
+
+def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: Mapping[Part, str], say: Say) -> None:
+    target = data_dir / dataset.folder
+    if all(any(target.glob(pattern)) for pattern in dataset.files):
+        wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
+        if wanted and not wanted.items() <= _recorded(data_dir).items():
+            raise DataError(
+                "exists, but is not known to be from files with these sums; delete the folder to fetch it again", target
+            )
+        made = ", made from files with these sums" if wanted else ""
+        say(f"{target}: already exists{made}; delete the folder to fetch it again")
+        return
+    if settings.from_ is None:
+        _download(dataset, data_dir, target, digests, say)
+    else:
+        paths = [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts]
+        _make_folder(dataset, paths, target)
+    say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
 
 
 def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
@@ -222,17 +227,19 @@ def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[P
 
 def _download_parts(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
-    recorded = _recorded(data_dir)
+    before, received = _recorded(data_dir), {}
     for part, path in zip(dataset.parts, paths):
         _download_file(part.url, path)
-        recorded[part.url] = _checked(part, path, digests.get(part), recorded.get(part.url), say)
+        received[part.url] = _checked(part, path, digests.get(part), before.get(part.url), say)
     try:
         _make_folder(dataset, paths, target)
     except DataError:
         for path in paths:  # else the next call would fail in the same way
             path.unlink(missing_ok=True)
         raise
-    atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
+    with lock.taking_turns(data_dir):  # other tasks are fetched meanwhile
+        recorded = {**_recorded(data_dir), **received}
+        atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
     for path in paths:
         path.unlink()
 

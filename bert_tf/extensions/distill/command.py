@@ -17,6 +17,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, setting_names, settings_of
 from bert_tf.tasks import settings as tasks
+from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training import run_spec
@@ -96,7 +97,7 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
     if task is not None:
         run_spec.refuse_for_objects(settings)
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
-    elif settings.keys() & {*tasks.all_names(), "task_name", "data_dir"}:  # other data
+    elif settings.keys() & {*tasks.all_names(), "task_name", "data_dir"} - {SKIP}:  # other data
         of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
     settings = {**of_teacher, **settings}
     if "task_name" not in settings:

@@ -58,6 +58,7 @@ class Distillation(Part):
         super().__init__(settings)
         self.teacher: Any = None  # a Trained in training
         self._from_layers = True  # of the teacher
+        self._skips_bad_rows = False
         self._lesson: Any = None  # a Lesson once there are rows
         self.dropout = not settings.compares_states
 
@@ -67,6 +68,7 @@ class Distillation(Part):
         trained = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
         self.teacher, self.labels = trained.undecided, trained.record.get("labels")
         self._from_layers = "init_checkpoint" not in config.given
+        self._skips_bad_rows = config.of_task.custom.skip_bad_rows
         return config.replaced({"init_checkpoint": config.model.init_checkpoint or self.teacher.prefix})
 
     def recipe(self, family: Family, examples: Sequence[Example]) -> dict[str, float | str]:
@@ -83,7 +85,7 @@ class Distillation(Part):
         path, count = self.settings.unlabelled, self.settings.recombine or 0
         more: list[Any] = []
         if path:
-            reads = inputs.inputs(self.teacher, Columns(), task_name=None, skip_bad_rows=False)
+            reads = inputs.inputs(self.teacher, Columns(), task_name=None, skip_bad_rows=self._skips_bad_rows)
             more = [example for chunk in reads.chunks(path) for example in chunk]
             if not more:
                 raise DataError("no texts", path)

@@ -9,6 +9,7 @@ import types
 import urllib.error
 import urllib.request
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,23 @@ def test_an_archive_becomes_a_folder_and_its_sum_is_told_and_kept(site, run, dat
     assert sorted(path.name for path in data_dir.iterdir()) == ["CoLA", "fetched.sha256"]
     assert run("CoLA") == (0, f"{data_dir}/CoLA: already exists; delete the folder to fetch it again\n", "")
     assert len(site.asked) == 1
+
+
+def test_tasks_that_are_fetched_at_once_keep_their_sums_and_one_is_fetched_once(site, data_dir, monkeypatch):
+    site.files.update(dict.fromkeys((COLA_ZIP, "glue/data/RTE.zip"), archive(COLA)))
+    both, received = threading.Barrier(2), fetch._received
+
+    def together(url):
+        both.wait()
+        yield from received(url)
+
+    monkeypatch.setattr(fetch, "_received", together)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda task: bert_tf.fetch_data(task, data_dir=data_dir), ("CoLA", "RTE", "CoLA")))
+    assert sorted(site.asked) == sorted(site.files)
+    sums = (data_dir / "fetched.sha256").read_text().splitlines()
+    assert [line.partition(fetch.SITE)[2] for line in sums] == sorted(site.files)
+    assert sorted(path.name for path in data_dir.iterdir()) == ["CoLA", "RTE", "fetched.sha256"]
 
 
 def test_a_failed_download_is_one_line_and_leaves_nothing(site, run, data_dir, monkeypatch):

@@ -169,7 +169,8 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
 def test_learns_from_texts_without_labels(made, tmp_path, counted):
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
-    assert distilled(made, tmp_path / "out", unlabelled=texts, num_train_steps=2) == 0
+    texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
+    assert distilled(made, tmp_path / "out", "--skip_bad_rows", unlabelled=texts, num_train_steps=2) == 0
     assert sum(counted) == 40 + 12 + 13
 
 
