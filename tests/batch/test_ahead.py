@@ -26,6 +26,22 @@ def test_an_error_comes_after_the_items_before_it(make, before):
         next(made)
 
 
+@pytest.mark.parametrize("make", [ahead, lambda items: gathered(items, 2, 0.0)])
+def test_nothing_is_read_for_one_who_has_left(make):
+    def items():
+        try:
+            yield from itertools.count()
+        finally:
+            is_closed.set()
+
+    for _ in range(20):
+        is_closed = threading.Event()
+        made = make(items())
+        next(made)
+        made.close()
+        assert is_closed.wait(60)
+
+
 def until_set(event, pause):
     """Yields numbers, with pauses, until someone has got some of them."""
     for number in itertools.count():
