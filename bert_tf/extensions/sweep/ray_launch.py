@@ -50,8 +50,8 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
     with _connected(os.environ) as ray:
         nodes = _that_see(ray, _nodes(ray.nodes()), folder)
         log.info("a leader on each of %d nodes, once no other job uses it: %s", len(nodes), ", ".join(n.name for n in nodes))
-        is_complete = _followed(ray, _started(ray, nodes, command, folder), lambda: len(_finished(folder, names)))
-    finished = _finished(folder, names)
+        is_complete = _followed(ray, _started(ray, nodes, command, folder), lambda: len(_finished(folder, names, tasks)))
+    finished = _finished(folder, names, tasks)
     if not (is_complete or (names and len(finished) == len(names))):
         problem = (
             f"{len(finished)} runs have a result, no leader has all; the same command continues; {folder / LEADERS} has logs"
@@ -61,9 +61,11 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
     return results if names else sorted(results, key=lambda result: (tasks.index(result.task), len(result.name), result.name))
 
 
-def _finished(folder: Path, names: Sequence[str]) -> list[str]:
+def _finished(folder: Path, names: Sequence[str], tasks: Sequence[str]) -> list[str]:
+    """Names of the runs with a result; in a search, those of trials: the folder may have runs of a grid and of other tasks."""
     finished = dict.fromkeys(table.finished(folder))
-    return [name for name in names or finished if name in finished]
+    trial = re.compile(rf"(?:{'|'.join(map(re.escape, tasks))})-trial\d+")
+    return [name for name in names or filter(trial.fullmatch, finished) if name in finished]
 
 
 @contextlib.contextmanager
