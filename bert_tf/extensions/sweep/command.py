@@ -180,6 +180,8 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
 
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli)
     _check(settings)
+    if settings.search != GRID:
+        raise FlagError("--plan: is for the lists of a grid, without --search")
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
     from bert_tf.extensions.sweep import leader, table  # the first imports TensorFlow
 

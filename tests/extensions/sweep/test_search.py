@@ -14,6 +14,7 @@ from bert_tf.extensions.sweep.command import SweepSettings, run_all
 from bert_tf.extensions.sweep.leader import Leader, Slot
 from bert_tf.extensions.sweep.plan import Range, SweepFile
 from bert_tf.extensions.sweep.search import Search, pruned
+from tests import lines
 
 FILE = SweepFile(
     ("MRPC", "RTE"),
@@ -178,6 +179,12 @@ def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_pat
         run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))
     assert str(caught.value).startswith(problem)
     assert not (tmp_path / "sweep").exists()
+
+
+def test_a_plan_is_that_of_a_grid(tmp_path, capsys):
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: [1e-5, 1e-4]}")
+    assert lines.run("sweep", tmp_path / "sweep.yaml", "--plan", "--search=tpe", output_dir=tmp_path / "sweep") == 2
+    assert "error: --plan: is for the lists of a grid, without --search" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):
