@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator
@@ -84,7 +85,8 @@ def make(settings: MakeSettings) -> Made:
         log.warning("%d pieces, fewer than --size=%d: the corpus yields no more", len(trained.tokens), settings.size)
     vocabulary = Vocabulary(trained.tokens, path=output)
     fertility = fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
-    with lock.writing_file(output):
+    with contextlib.nullcontext() if atomic.is_written_into(output) else lock.writing_file(output):
+        _output(settings)  # another command may have written it meanwhile
         atomic.write_text(output, vocabulary.to_text(), follows=True)
     return Made(output, vocabulary, trained, fertility)
 

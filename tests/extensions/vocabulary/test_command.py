@@ -19,6 +19,8 @@ from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
 from bert_tf.extensions.vectors.text_encoder import Encoder
+from bert_tf.extensions.vocabulary import training
+from bert_tf.io import lock
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import huggingface
 from tests.batch.runs import decide, inference, write_run
@@ -94,6 +96,16 @@ def test_files_patterns_compressed_ones_and_a_pipe_are_one_corpus(corpus, tmp_pa
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(TEXT.encode()))))
     assert call("make", "-", "--size=60", f"--output={tmp_path / 'piped'}")[0] == 0
     assert (tmp_path / "piped").read_bytes() == whole.output.read_bytes()
+    monkeypatch.setattr(lock, "writing_file", None)  # a device has no lock beside it
+    assert call("make", corpus, "--size=60", "--output=/dev/null")[0] == 0
+
+
+def test_a_vocabulary_that_another_command_writes_meanwhile_is_kept(corpus, tmp_path, call, monkeypatch):
+    train, output = training.train, tmp_path / "vocab.txt"
+    monkeypatch.setattr(training, "train", lambda *given, **named: (output.write_text("other"), train(*given, **named))[1])
+    status, _, err = call("make", corpus, "--size=60", f"--output={output}")
+    assert (status, err[-1]) == (2, f"error: {output}: already exists; name another --output, or add --overwrite")
+    assert output.read_text() == "other"
 
 
 def test_show_says_what_is_in_a_vocabulary_and_the_form_of_the_text_decides_what_a_sentence_is(model, call, tmp_path):
