@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -98,11 +99,35 @@ def read_record(path: str | os.PathLike[str]) -> Record:
         values = json.loads(files.read_bytes(path))
         operations = tuple(map(_operation, values.pop("operations")))
         gpus = {device: Gpu(**gpu) for device, gpu in values.pop("gpus").items()}
-        return Record(operations=operations, gpus=gpus, **values)
+        record = Record(operations=operations, gpus=gpus, **values)
+        _check(record)
+        return record
     except OSError as error:
         raise DataError(f"cannot read: {files.reason(error)}", path) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError("this is not a list of operations as --profile_steps writes it; record it again", path) from error
+
+
+def _check(record: Record) -> None:
+    """Raises ValueError for a value of another kind, as in a file that was edited."""
+    operations, gpus, peaks = record.operations, record.gpus.values(), record.matmul_peak_gflops.values()
+    kernels = [kernel for operation in operations for kernel in operation.kernels]
+    numbers: list[Any] = [
+        record.steps,
+        record.step_us,
+        *peaks,
+        *(number for gpu in gpus for number in (gpu.steps, gpu.busy_us)),
+    ]
+    timed: list[Operation | Kernel] = [*operations, *kernels]
+    for each in timed:
+        numbers += (each.calls, each.total_us, each.min_us, each.max_us)
+    for operation in operations:
+        numbers += (number for product, *times in operation.products for number in (*product, *times))
+    texts = [text for one in operations for text in (one.name, one.type, one.device, one.dtype)]
+    if not all(type(number) in (int, float) and 0 <= number < math.inf for number in numbers) or not record.steps:
+        raise ValueError("a number is not one")
+    if not all(isinstance(text, str) for text in (*texts, *(kernel.name for kernel in kernels))):
+        raise ValueError("a name is not a text")
 
 
 def _operation(row: dict[str, Any]) -> Operation:

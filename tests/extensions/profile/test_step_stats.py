@@ -84,6 +84,19 @@ def test_what_is_read_back_is_what_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "edit", [("steps", 0), ("steps", "2"), ("step_us", -1.0), ("calls", None), ("total_us", "a"), ("type", 7)]
+)
+def test_a_file_with_a_value_of_another_kind_is_a_problem_of_one_line(tmp_path, edit):
+    path, (name, value) = tmp_path / "operations.json", edit
+    operations_file.write(path, recorded.on_gpu())
+    values = json.loads(path.read_text())
+    (values if name in values else values["operations"][0])[name] = value
+    path.write_text(json.dumps(values))
+    with pytest.raises(DataError, match="this is not a list of operations as --profile_steps writes it; record it again"):
+        operations_file.read_record(path)
+
+
+@pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"operations": [{}], "gpus": {}}', '{"operations": [], "gpus": {}, "more": 1}']
 )
 def test_another_file_is_a_problem_of_one_line(tmp_path, text):
