@@ -25,7 +25,8 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, changed, group, read_settings, same, setting
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
 _LENGTHS = (64, 128, 256, 320, 384, 512)
@@ -231,6 +232,8 @@ def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:
     name, places = settings.task_name, settings.max_predictions_per_seq
     if name is None:
         return (HeadSpec(2, PRETRAINING), places) if places else (None, 0)
+    if canonical_name(name) == CUSTOM:
+        raise FlagError(f"--task_name={name}: leave it out for classes of texts; else name a task of that kind, such as SQuAD")
     head = get_task(name).family.head
     if head.kind == PRETRAINING:
         return head, places or _PLACES

@@ -123,6 +123,10 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
         ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
         ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
         ({"max_predictions_per_seq": 20, "task_name": "SQuAD"}, "give one of them"),
+        (
+            {"task_name": "Custom"},
+            "--task_name=Custom: leave it out for classes of texts; else name a task of that kind, such as SQuAD",
+        ),
     ],
 )
 def test_problems_of_a_plan_are_one_line(run, flags, problem):
