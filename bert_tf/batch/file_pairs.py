@@ -49,8 +49,9 @@ def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
     if suffix is None:
         raise FlagError(f"--output={pair.output}: is a folder; add --output_format, or name a file to write")
     outputs = [str(Path(pair.output, f"{_stem(path)}.{suffix}")) for path in inputs]
+    counts = collections.Counter(outputs)
     for path, output in zip(inputs, outputs):
-        if outputs.count(output) > 1:
+        if counts[output] > 1:
             raise FlagError(f"{path}: its vectors and those of another file would be {output}; rename one of them")
     return [FilePair(path, output, pair.output_format) for path, output in zip(inputs, outputs)]
 

@@ -3,12 +3,14 @@
 import dataclasses
 import math
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf.errors import BertError, DataError
+from bert_tf.extensions.pretrain.corpus import records
 from bert_tf.extensions.pretrain.evaluation import evaluate, most_confident_mistakes, of_outputs
 from bert_tf.extensions.pretrain.opening import SplitFiles
 from bert_tf.extensions.pretrain.rows import DOCUMENTS, FIELDS, PretrainingExample, StoredRows, text_of
@@ -131,7 +133,11 @@ def test_shards_of_single_texts_have_no_next_sentences_and_a_pattern_finds_shard
     (tmp_path / "vocab.txt").unlink()
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".tfrecord", ".tfrecord"]
     monkeypatch.chdir(tmp_path)
+    read = mock.Mock(wraps=records.json_documents.read_json)
+    monkeypatch.setattr(records.json_documents, "read_json", read)
     assert len(opened(tmp_path / "a", TRAIN, input_file="./*")) == len(opened(tmp_path / "b", TRAIN, input_file=shards))
+    manifests = [path for (path,), _ in read.call_args_list if path.name.endswith(".tfrecord.json")]
+    assert len(manifests) == len(set(manifests)) == 2  # it lists all shards of a command
     singles = make_shards(text, tmp_path, nsp=False)
     assert opened(tmp_path, TRAIN, input_file=singles, nsp=False)[0].label is None
     with pytest.raises(DataError, match="its rows are single texts, .* add --nsp=false"):

@@ -101,8 +101,8 @@ class Records:
     @classmethod
     def open(cls, paths: Sequence[str], vocabulary: Vocabulary, *, folder: str | os.PathLike[str]) -> Records:
         """Opens shards; the first time reads each file once to write the row index to `folder`, its only content."""
-        for path in paths:
-            _check_fingerprint(path, vocabulary)
+        for manifest, path in {manifest_of(path): path for path in reversed(paths)}.items():  # which lists all its shards
+            _check_fingerprint(manifest, path, vocabulary)
         made = cls(tuple(paths), _index(paths, Path(folder)), vocabulary)
         made.read_rows(np.zeros(1, np.int64))
         return made
@@ -210,12 +210,12 @@ def is_shard(path: str) -> bool:
 
 def shards_of(paths: Sequence[str]) -> tuple[str, ...]:
     """The shards among files, skipping what `pretraining-data` writes beside them; () if all text, DataError if mixed."""
-    shards = tuple(filter(is_shard, paths))
+    shards = dict.fromkeys(filter(is_shard, paths))
     beside = set(map(manifest_of, shards))
     others = [path for path in paths if path not in shards and Path(path) not in beside]
     if shards and others:
         raise DataError("is not a TFRecord shard, but other files are; name either text or shards", others[0])
-    return shards
+    return tuple(shards)
 
 
 def manifest_of(path: str) -> Path:
@@ -223,9 +223,8 @@ def manifest_of(path: str) -> Path:
     return Path(f"{_NUMBERED.sub('', path)}.json")
 
 
-def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
-    """Rejects shards of another vocabulary if it is recorded; the published script does not record it."""
-    manifest = manifest_of(path)
+def _check_fingerprint(manifest: Path, path: str, vocabulary: Vocabulary) -> None:
+    """Rejects a shard of another vocabulary if it is recorded; the published script does not record it."""
     try:
         content = json_documents.read_json(manifest)
     except FileNotFoundError:
