@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import dataclasses
 import logging
@@ -61,13 +62,17 @@ def read_labels(path: str, action: str) -> dict[str, str]:
 
 def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
-    known = {example.guid for example in examples}
+    counts = collections.Counter(example.guid for example in examples)
     excluded, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
     for path, by_id in ((exclude, excluded), (relabel, labels)):
-        unknown = [guid for guid in by_id if guid not in known]
+        unknown = [guid for guid in by_id if guid not in counts]
         if unknown:
             text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"
             raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
+        repeated = next((guid for guid in by_id if counts[guid] > 1), None)
+        if repeated is not None:
+            text = f"{repeated!r} is the id of {counts[repeated]} training rows; corrections need ids that differ"
+            raise DataError(f"{text} (without --id_column rows are numbered)", path)
     remaining = [example for example in examples if example.guid not in excluded]
     if not remaining:
         raise DataError("excludes every training row", exclude)

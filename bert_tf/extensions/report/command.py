@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import html
@@ -130,11 +131,17 @@ def _explain(run: Run, settings: ReportSettings) -> None:
 
 
 def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[str, Any]]:
-    by_id = {example.guid: example for example in model.examples(split)}
+    examples = model.examples(split)
+    by_id, counts = {example.guid: example for example in examples}, collections.Counter(example.guid for example in examples)
     ids = [mistake.get("id") for mistake in mistakes]
     missing = [name for name in ids if name not in by_id]
     if missing:
         raise DataError(f"{split} has no example {missing[0]}; name the data of the run with --data_dir", WRONG_EXAMPLES)
+    repeated = next((name for name in ids if counts[name] > 1), None)
+    if repeated is not None:
+        raise DataError(
+            f"{repeated!r} is the id of {counts[repeated]} rows of {split}; which to explain is unknown", WRONG_EXAMPLES
+        )
     for explanation in model.session("explain", "--explain").explain([by_id[name] for name in ids]):
         yield {"split": split, **dataclasses.asdict(explanation)}
 

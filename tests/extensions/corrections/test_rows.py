@@ -33,8 +33,8 @@ def file(tmp_path):
     return write
 
 
-def corrected(exclude=None, relabel=None):
-    return [(row.guid, row.label) for row in corrections.apply(ROWS, FAMILY, exclude=exclude, relabel=relabel)]
+def corrected(exclude=None, relabel=None, rows=ROWS):
+    return [(row.guid, row.label) for row in corrections.apply(rows, FAMILY, exclude=exclude, relabel=relabel)]
 
 
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
@@ -77,6 +77,14 @@ def test_an_audit_says_what_to_do_with_each_row(file):
 def test_mistakes_are_one_line(file, exclude, relabel, problem):
     paths = [None if text is None else file(text, f"{n}.csv") for n, text in enumerate((exclude, relabel))]
     assert problem in refusal(DataError, corrected, *paths)
+
+
+@pytest.mark.parametrize("texts", [("train-1\n", None), (None, "train-1,b\n")])
+def test_an_id_of_several_rows_is_refused(file, texts):
+    paths = [None if text is None else file(text) for text in texts]
+    rows = [*ROWS, SentenceExample("train-1", "another text", None, "b")]
+    problem = "'train-1' is the id of 2 training rows; corrections need ids that differ (without --id_column rows are numbered)"
+    assert problem in refusal(DataError, corrected, *paths, rows)
 
 
 @pytest.mark.parametrize(

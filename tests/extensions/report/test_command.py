@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf import extension
 from bert_tf.errors import OutputError
 from bert_tf.extensions.report import charts, panels
+from bert_tf.library.model import Model
 from bert_tf.training import results
 from tests.batch.runs import write_run
 from tests.extensions.report import example
@@ -100,10 +101,15 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
         "",
         "error: wrong_examples.jsonl: dev has no example dev-99; name the data of the run with --data_dir\n",
     )
+    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-1"}])
+    with monkeypatch.context() as patched:
+        examples = Model.examples
+        patched.setattr(Model, "examples", lambda model, split: examples(model, split) * 2)  # ids of a column may repeat
+        expected = "error: wrong_examples.jsonl: 'dev-1' is the id of 2 rows of dev; which to explain is unknown\n"
+        assert call("report", run, "--explain=1", f"--data_dir={data}") == (2, "", expected)
     begun = example.begun(tmp_path / "begun")
     expected = f"error: {begun}: no wrong_examples.jsonl to explain; evaluate the run first, with --do_eval\n"
     assert call("report", begun, "--explain=1") == (2, "", expected)
-    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-1"}])
     monkeypatch.setattr(extension, "installed", dict)  # without the extension that scores them
     expected = "error: --explain needs the extension explain, which is missing (docs/extensions.md)\n"
     assert call("report", run, "--explain=1", f"--data_dir={data}") == (2, "", expected)
