@@ -49,17 +49,23 @@ _PLAIN: Mapping[str, Any] = {
     **dict.fromkeys(("use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora"), False),
     **dict.fromkeys(("layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens")),
     "bias": "none",
+    **dict.fromkeys(("kasa_config", "arrow_config", "monteclora_config")),
 }
+# PEFT's ways to begin that leave the parent's weights as they are; others, as PiSSA, subtract the first product from them.
+_BEGINNINGS = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
 
 
 # Writing.
 
 
 def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: BertConfig, family: Family) -> None:
-    """Writes the updates and the head of a checkpoint; only warns if transformers has no class for the head."""
+    """Writes the updates and the head of a checkpoint; only warns if PEFT could not compute this model from them."""
     kind = family.head.kind
-    if kind not in CLASSES:
-        log.warning("no %s: transformers has no class for a head of the kind %s", PEFT_WEIGHTS, kind)
+    why = _obstacle(updates, adapter, config, kind)
+    if why is not None:
+        for name in (PEFT_CONFIG, PEFT_WEIGHTS):  # of a version that wrote them
+            (folder / name).unlink(missing_ok=True)
+        log.warning("no %s: %s", PEFT_WEIGHTS, why)
         return
     architecture = huggingface_export.of_encoder(CLASSES[kind], config)
     pairs = list(architecture.encoder_names(config))
@@ -92,6 +98,18 @@ def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: Ber
     }
     _save({name: np.ascontiguousarray(value, np.float32) for name, value in tensors.items()}, folder / PEFT_WEIGHTS)
     atomic.write_text(folder / PEFT_CONFIG, documents.to_json(content, indent=2, sort_keys=True) + "\n")
+
+
+def _obstacle(updates: CheckpointReader, adapter: Adapter, config: BertConfig, kind: str) -> str | None:
+    """Why PEFT could not compute the model, if it could not."""
+    if kind not in CLASSES:
+        return f"transformers has no class for a head of the kind {kind}"
+    if adapter.layers:
+        return "the model lacks layers of its parent, PEFT would compute all of them"
+    for pair in huggingface_export.of_encoder(CLASSES[kind], config).encoder_names(config):
+        if pair.share[1] > 1 and pair.published in updates.shapes:
+            return f"{pair.published} is trained as a whole, in transformers it is a part of {pair.huggingface}"
+    return None
 
 
 def _save(tensors: Mapping[str, npt.NDArray[np.float32]], path: Path) -> None:
@@ -200,6 +218,10 @@ def read_config(folder: Path) -> dict[str, Any]:
             raise CheckpointError(
                 f"{path}: {key} is {values[key]!r:.60}, which is not read; merge it with PEFT (merge_and_unload)"
             )
+    beginning = values.get("init_lora_weights")
+    if (beginning.lower() if isinstance(beginning, str) else beginning) not in _BEGINNINGS:
+        why = "which changes the model that is adapted; merge it with PEFT (merge_and_unload)"
+        raise CheckpointError(f"{path}: init_lora_weights is {beginning!r:.60}, {why}")
     base = values.get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise CheckpointError(f"{path}: base_model_name_or_path is {base!r:.60}; name there the model that was adapted")

@@ -149,6 +149,10 @@ def test_what_is_written_computes_the_same(checkpoint, tmp_path):
         ({"peft_type": "IA3"}, "peft_type is 'IA3', only LORA is read; merge it with PEFT"),
         ({"use_dora": True}, "use_dora is True, which is not read"),
         ({"bias": "all"}, "bias is 'all', which is not read"),
+        *(
+            ({"init_lora_weights": name}, f"init_lora_weights is '{name}', which changes the model that is adapted; merge it")
+            for name in ("pissa", "pissa_niter_16", "OLoRA", "corda", "loftq", "lora_ga")
+        ),
         ({"lora_alpha": None}, "lora_alpha of bert.encoder.layer.0.attention.self.query is None, expected a number"),
         ({"base_model_name_or_path": None}, "name there the model that was adapted"),
         ({"base_model_name_or_path": "/nowhere/model"}, "/nowhere/model: no such model, which .* adapts"),
@@ -166,6 +170,11 @@ def test_weights_of_another_model_are_refused(tmp_path):
     safetensors.numpy.save_file(held("electra", "adapter"), folder / "adapter_model.safetensors")
     with pytest.raises(CheckpointError, match="more belongs to no known part of Bert"):
         opened(folder)
+
+
+@pytest.mark.parametrize("name", [False, "gaussian", "eva", "orthogonal"])
+def test_beginnings_that_keep_the_parent_are_read(name, tmp_path):
+    assert opened(write_adapter(tmp_path / "x", "bert", init_lora_weights=name))
 
 
 FAMILIES = {
@@ -198,3 +207,29 @@ def test_other_heads_are_written_and_read(kind, head, tmp_path):
         np.testing.assert_array_equal(found.entries[name], entries[name], err_msg=name)
     assert found.scalings[scope] == 1.5
     assert values["task_type"] == {TAGS: "TOKEN_CLS", SPAN: "QUESTION_ANS", REGRESSION: "SEQ_CLS"}.get(head)
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "scope", "message"),
+    [
+        ("bert", (1, 3), "", "the model lacks layers of its parent, PEFT would compute all of them"),
+        (
+            "modernbert",
+            (),
+            "bert/encoder/layer_1/attention/self/query",
+            "kernel is trained as a whole, in transformers it is a part of",
+        ),
+    ],
+)
+def test_models_that_peft_would_compute_otherwise_have_no_files_of_it(kind, layers, scope, message, tmp_path, caplog):
+    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
+    config = BertConfig.from_dict(json.loads(values), source="huggingface")
+    updated = "bert/encoder/layer_0/attention/self/query"
+    shapes = {f"{updated}/{DOWN}": (12, 2), f"{updated}/{UP}": (2, 12), **({f"{scope}/kernel": (12, 12)} if scope else {})}
+    write_checkpoint(tmp_path / "model.ckpt", {name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (tmp_path / name).write_text("of an earlier version")
+    note = adapter.Adapter("/parent", "0" * 64, 1.5, layers=layers)
+    peft_format.write(tmp_path, CheckpointReader(tmp_path / "model.ckpt"), note, config, SentenceFamily(("no", "yes")))
+    assert message in caplog.text
+    assert not list(tmp_path.glob("adapter_*"))
