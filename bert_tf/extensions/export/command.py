@@ -57,6 +57,10 @@ class ExportSettings:
             for name in ("format", "output"):
                 if getattr(self, name) is None:
                     raise FlagError(f"--{name} is required")
+        if self.options.gate_data and self.options.precision == "float32" and self.format != "huggingface":
+            raise FlagError(
+                "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface; nothing else"
+            )
 
 
 def export(settings: ExportSettings) -> Path:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from bert_tf import extension
+from bert_tf.io import files
 from bert_tf.settings import group, setting
 
 PRECISIONS = ("float32", "int8", "bfloat16")
@@ -28,7 +29,9 @@ class ExportOptions:
     precision: str = setting("float32", f"precision of onnx and openvino: {', '.join(PRECISIONS)}", choices=PRECISIONS)
     pairs: bool | None = setting(None, "inputs are sentence pairs, text_a and text_b; default: as in training")
     gate_data: str | None = setting(
-        None, "labelled examples to measure reduced precision or long texts; default: the task's dev split"
+        None,
+        "labelled examples to measure reduced precision or long texts; default: the task's dev split",
+        refuse_missing=files.refuse_missing,
     )
     max_loss_of_metric: float = setting(0.5, "maximum loss of a metric by reduced precision, in points", lowest=0.0)
     credits: Any = group(_credits)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.inputs import own_task
+from bert_tf.batch.job import LabelledColumns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.extensions.export import command as operation
 from bert_tf.extensions.export import write as export
@@ -153,6 +154,35 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
     with pytest.raises(CheckpointError, match="none"):
         operation.export(ExportSettings((str(tmp_path / "none"),), "saved_model", str(tmp_path / "a")))
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--format=onnx", "--precision=int8", "--gate_data=none.csv"), "none.csv: no such file"),
+        *(
+            (
+                (flag, "--gate_data=."),
+                "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface",
+            )
+            for flag in ("--format=onnx", "--format=saved_model", "--compare")
+        ),
+    ],
+)
+def test_data_that_would_not_be_measured_is_refused(run, call, flags, message):
+    status, _, err = call("export", run, "--output=out", *flags)
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.startswith(f"error: {message}")
+
+
+def test_a_folder_is_no_data_of_a_task_whose_files_are_named(model, tmp_path):
+    (tmp_path / "dev.csv").write_text("text,label\na,0\nb,1\n")
+    record = {"task_name": "custom", "labels": ["0", "1"], "kind": "classification", "text_a": "text", "label_column": "label"}
+    task = own_task(record, LabelledColumns(), dev_file=str(tmp_path / "dev.csv"))
+    found = dataclasses.replace(model, given_task=task)
+    assert [len(rows) for rows in export.labelled_examples(found, None, lambda _: "").values()] == [2]
+    with pytest.raises(DataError, match="--gate_data is a file for custom, and there is no such file"):
+        export.labelled_examples(found, str(tmp_path), None)
 
 
 @pytest.mark.parametrize("turned", [False, True])
