@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.run_folder import LEARNED, await_claim, claim, learned_digest, load_record
 
 RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
@@ -229,3 +230,18 @@ def test_a_run_does_not_write_through_links_of_its_folder(claimed, tmp_path, nam
     (claimed / name).unlink()
     (tmp_path / "link").symlink_to(claimed)
     claim(tmp_path / "link", RECORD, overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["best", "ema", "average"])
+def test_a_model_of_a_run_that_another_process_writes_is_not_written(claimed, name):
+    folder = claimed / name
+    folder.mkdir()
+    (folder / "run_config.json").write_bytes((claimed / "run_config.json").read_bytes())
+    half = folder / "model.ckpt-8_temp"
+    with run_folder.writing(claimed):
+        half.mkdir()
+        with pytest.raises(OutputError, match="has been writing to it"), run_folder.writing_where_a_run_is([str(folder)]):
+            pass
+        assert half.is_dir()
+    with run_folder.writing_where_a_run_is([str(folder)]):
+        assert not half.exists()

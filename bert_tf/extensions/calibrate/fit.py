@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf import run_layout
 from bert_tf.batch import trained
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings, measure
 from bert_tf.extensions.calibrate import rules as decision_rules
 from bert_tf.extensions.calibrate.measure import Bin, Calibration
@@ -225,8 +225,11 @@ def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
 
 def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) -> Path:
     """Writes decision.json beside the checkpoint, which `batch.trained` reads."""
+    sha256 = trained.digest(checkpoint)
+    if sha256 is None:
+        raise CheckpointError(f"{checkpoint}: was deleted while it was calibrated; repeat the command")
     content = {
-        "checkpoint_sha256": trained.digest(checkpoint),
+        "checkpoint_sha256": sha256,
         **dataclasses.asdict(calibrated.decision),
         "fitted_on": {"data": calibrated.data, "examples": calibrated.fitted, "data_sha256": examples_digest(examples)},
         "reported_on": calibrated.reported,
