@@ -76,13 +76,20 @@ class Dataset:
         return with_rules(self.task.family.as_trained(model.record), self.rules)
 
 
-def leave_out_outdated(table: ResultsTable, names: Sequence[str], checkpoints: Sequence[Named]) -> None:
-    """Drops outdated rows: errors of names that now resolve, and metrics of replaced weights.
+def leave_out_outdated(
+    table: ResultsTable, names: Sequence[str], checkpoints: Sequence[Named], datasets: Sequence[Dataset]
+) -> None:
+    """Drops outdated rows: errors of names that now resolve, and metrics of replaced weights or of other data of a split.
 
     Rows of deleted checkpoints stay, since a run keeps only its last few.
     """
     unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in checkpoints}
     digest = functools.lru_cache(maxsize=None)(trained.digest)
+    data = {(dataset.task.name, dataset.split): dataset.digest for dataset in datasets}
+
+    def of_other_data(row: Row) -> bool:
+        measured = row.settings.get("data_sha256")  # unknown of rows that Beam measured
+        return row.error is None and measured is not None and data.get((row.task, row.split), measured) != measured
 
     def outdated(row: Row) -> bool:
         if row.error:
@@ -92,6 +99,10 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], checkpoints: S
     dropped = table.drop(outdated)
     if dropped:
         log.info("outdated rows of earlier jobs removed from the table: %d", dropped)
+    dropped = table.drop(of_other_data)
+    if dropped:
+        text = "rows of earlier jobs removed from the table, since they were measured on other data of these splits: %d"
+        log.warning(text, dropped)
 
 
 def evaluate(

@@ -220,8 +220,10 @@ def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
         shutil.copy(path, copy / path.name.replace("20", "40"))
         path.unlink()
     table = ResultsTable(tmp_path, [])
-    evaluation.leave_out_outdated(table, [str(run)], named([str(run)]))
+    evaluation.leave_out_outdated(table, [str(run)], named([str(run)]), [dev, Dataset(dev.task, "test", dev.examples[:-1])])
     assert [row.step for row in table.rows] == [20, 100]
+    evaluation.leave_out_outdated(table, [str(run)], named([str(run)]), [Dataset(dev.task, "dev", dev.examples[:-1])])
+    assert table.rows == []  # a best one is among rows of the same data
 
 
 def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
