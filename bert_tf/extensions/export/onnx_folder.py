@@ -37,13 +37,17 @@ class Export:
     sha256: Mapping[str, str]  # of each file, by name
 
 
-def format_of(folder: Path) -> object:
-    """What a folder's record names as its format; None if there is no readable one."""
+def record_of(folder: Path) -> dict[str, Any]:
+    """A folder's record; empty if there is no readable one."""
     try:
         record = documents.parse_json(documents.read_text(folder / RECORD))
     except (OSError, ValueError):
-        return None
-    return record.get("format") if isinstance(record, dict) else None
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def format_of(folder: Path) -> object:
+    return record_of(folder).get("format")
 
 
 def read_export(graph: str | os.PathLike[str]) -> Export:

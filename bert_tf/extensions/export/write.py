@@ -15,14 +15,17 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, OutputError
 from bert_tf.extensions.export.formats import FORMATS, Format, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
-from bert_tf.extensions.export.onnx_folder import RECORD, format_of
-from bert_tf.io import atomic, documents, lock
+from bert_tf.extensions.export.onnx_folder import RECORD, record_of
+from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.tables import usable
+
+_FILES = "files"  # key of the record, see `_contents`
+_LARGE = 1 << 20  # bytes; such files are not edited by hand
 
 
 def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
@@ -70,8 +73,15 @@ def _write(row: Format, exported: ExportJob, folder: Path) -> None:
         temporary.mkdir()
         row.write(exported, temporary)
         more = row.record(exported, temporary) if row.record else {}
-        record = {**_record(row, exported), **more}
+        record = {**_record(row, exported), **more, _FILES: _contents(temporary)}
         (temporary / RECORD).write_text(documents.to_json(record) + "\n", encoding="utf-8")
+
+
+def _contents(folder: Path) -> dict[str, Any]:
+    """Digests of files by name, None of large ones, to know what others added or edited."""
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    sizes = {name: path.stat().st_size for name, path in sorted(paths.items()) if name != RECORD}
+    return {name: files.digest(paths[name]) if size < _LARGE else None for name, size in sizes.items()}
 
 
 def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
@@ -88,7 +98,7 @@ def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
 
 
 def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
-    """Rejects a folder that is not an export of the same format."""
+    """Rejects a folder that is not an export of the same format, or has files that others added or edited."""
     run_layout.refuse_taken_name(folder)
     if not os.path.lexists(folder):
         return
@@ -96,11 +106,19 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         raise OutputError(f"{folder}: is not a folder; name another --output")
     if (folder / run_layout.RECORD).is_file() or folder.resolve() in Path(prefix).resolve().parents:
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
-    if target.overwrite or not any(folder.iterdir()) or format_of(folder) == target.format:
+    if target.overwrite or not any(folder.iterdir()):
         return
-    raise OutputError(
-        f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"
-    )
+    record = record_of(folder)
+    if record.get("format") != target.format:
+        raise OutputError(
+            f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"
+        )
+    written = record.get(_FILES)
+    if isinstance(written, dict):
+        for name, content in _contents(folder).items():
+            if name not in written or written[name] != content:
+                what = "was edited after the export" if name in written else "is not of the export"
+                raise OutputError(f"{folder}: {name} {what}; move it away, name another --output, or --overwrite")
 
 
 def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable[[Task], str] | None) -> Labelled:

@@ -69,11 +69,16 @@ def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, t
     assert names(tmp_path / "a") == ["b"]
     with export.lock.claiming(folder), pytest.raises(OutputError, match="has been writing to it since"):
         write(model, folder)
-    (folder / "old").touch()
     with pytest.raises(OutputError, match="No space left"):
         write(model, folder, "fails", overwrite=True)
-    assert names(folder) == ["export.json", "model", "old"]
+    assert names(folder) == ["export.json", "model"]
     assert names(write(model, folder)) == ["export.json", "model"]
+    for name, what in (("model", "was edited after the export"), ("Dockerfile", "is not of the export")):
+        (folder / name).write_text("mine")
+        with pytest.raises(OutputError, match=f"{name} {what}; move it away, name another --output, or --overwrite"):
+            write(model, folder)
+        assert (folder / name).read_text() == "mine"
+        assert names(write(model, folder, overwrite=True)) == ["export.json", "model"]
     assert names(tmp_path / "a") == ["b"]
 
 
