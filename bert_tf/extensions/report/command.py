@@ -99,8 +99,11 @@ def write(settings: ReportSettings) -> Page:
     if settings.redact:
         for run in runs:
             with lock.writing_folder(run.folder, instead="wait until its training has ended"):
-                short = run_files.without_folders(run.recorded_command, keep=1)
-                run_folder.add_to_record(run.folder, {"command": short} if run.record else {})
+                for folder in (run.folder, *(run.folder / name for name in run_layout.MODELS)):  # these have copies
+                    record = run_folder.load_record(folder)
+                    if record:
+                        short = run_files.without_folders(str(record.get("command", "")), keep=1)
+                        run_folder.add_to_record(folder, {"command": short})
     if settings.explain:
         for run in runs:
             _explain(run, settings)

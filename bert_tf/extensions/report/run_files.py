@@ -159,8 +159,13 @@ def without_folders(command: str, *, keep: int) -> str:
     return shlex.join(name + equals + ",".join(_end(path, keep) for path in value.split(",")) for name, equals, value in words)
 
 
+_DEVICE = re.compile(r"(/[A-Za-z]+(:[\w*]+)+)+")
+_PATH = re.compile(r"(\w+:(?!//))?(/.*)")  # or after a kind, as in cost:/a/b; no URL
+
+
 def _end(path: str, keep: int) -> str:
-    return "/".join(Path(path).parts[-keep:]) if path.startswith("/") and ":" not in path else path
+    found = None if _DEVICE.fullmatch(path) else _PATH.fullmatch(path)
+    return path if found is None else (found[1] or "") + "/".join(Path(found[2]).parts[-keep:])
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:

@@ -24,7 +24,10 @@ _DRAW = charts.svg  # as it is where pictures are not remembered
 def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     folder, record = tmp_path / "run", example.record()
     record["command"] += f" --data_dir={folder}/glue/MRPC --train_file={folder}/a.tsv,{folder}/b.tsv --device=/GPU:0"
+    record["command"] += f" --dev_file={folder}/a:b/c.tsv --threshold=cost:{folder}/costs.json --init_checkpoint=gs://a/b"
     example.write_json(example.finished(folder) / "run_config.json", record)
+    (folder / "best").mkdir()
+    example.write_json(folder / "best" / "run_config.json", record)
     assert call("report", folder) == (0, f"{folder}/report.html\n", "")
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "0.7500" in text
@@ -33,9 +36,10 @@ def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     made = bert_tf.write_report(folder, redact=True)
     assert made.path == folder / "report.html"
     assert "&lt;!DOCTYPE html&gt;" in made._repr_html_()
-    assert [path.name for path in folder.iterdir() if path.is_file() and str(tmp_path) in path.read_text()] == []
+    assert [path for path in folder.rglob("*") if path.is_file() and str(tmp_path) in path.read_text()] == []
     record = json.loads((folder / "run_config.json").read_text())
-    assert record["command"].endswith(" --data_dir=MRPC --train_file=a.tsv,b.tsv --device=/GPU:0")
+    others = " --dev_file=c.tsv --threshold=cost:costs.json --init_checkpoint=gs://a/b"
+    assert record["command"].endswith(f" --data_dir=MRPC --train_file=a.tsv,b.tsv --device=/GPU:0{others}")
     assert {**record, "command": ""} == {**example.record(), "command": ""}
     assert "<dd>MRPC</dd>" in (folder / "report.html").read_text(encoding="utf-8")
 
