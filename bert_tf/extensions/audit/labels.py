@@ -65,6 +65,8 @@ def multi_label_issues(applies: Ints, probabilities: Floats, names: Sequence[str
 
 
 def number_issues(labels: Floats, predictions: Floats) -> list[Issue]:
+    """Labels far from the predictions, which are held to the range of the labels: a scale may end there."""
+    predictions = np.clip(predictions, labels.min(), labels.max())
     errors = predictions - labels
     errors = np.abs(errors - np.median(errors))
     limit = _FAR * _ROBUST * np.median(errors)

@@ -102,7 +102,8 @@ def _relabelled(example: Any, labels: Mapping[str, str], family: Family, path: s
 def _label(text: str, example: Any, family: Family) -> Any:
     kind, known = family.kind, family.labels
     if kind in (REGRESSION, SIMILARITY):
-        return cells.number(text)
+        highest = getattr(family, "highest_score", None)
+        return cells.number(text, None if highest is None else (0.0, highest))
     if kind == CHOICE:
         if not text.isdecimal() or int(text) >= len(example.options):
             raise tables.RowError(f"the option {text!r:.80} is not a number from 0 to {len(example.options) - 1}")

@@ -54,7 +54,7 @@ def test_outputs_of_several_runs_are_averaged_but_tags_refused():
     numbers = [SentenceExample(str(n), "t", None, float(n)) for n in range(9)]
     runs = [[{"score": n + error * (n % 3) + 5 * (n == 4)} for n in range(9)] for error in (0.1, 0.3)]
     (issue,) = labels.from_predictions(SentenceFamily((), kind=REGRESSION), numbers, runs)
-    assert (issue.row, issue.suggested) == (4, "9.2")
+    assert (issue.row, issue.suggested) == (4, "8")  # 9.2, above the highest label
     with pytest.raises(ValueError, match="only those of one run"):
         labels.from_predictions(TagFamily(("O", "X")), [], [[], []])
 

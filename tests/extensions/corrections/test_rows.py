@@ -10,6 +10,7 @@ from bert_tf.extensions.audit import findings
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.corrections import rows as corrections
+from bert_tf.extensions.similarity.family import SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.extensions.tags.columns import TagExample
@@ -91,6 +92,7 @@ def test_an_id_of_several_rows_is_refused(file, texts):
     ("family", "example", "text", "field", "value"),
     [
         (SentenceFamily(kind=REGRESSION), SentenceExample("1", "t", None, 1.0), "2.5", "label", 2.5),
+        (SimilarityFamily(5.0), SentenceExample("1", "t", "u", 1.0), "5", "label", 5.0),
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
         (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
         (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
@@ -100,6 +102,13 @@ def test_an_id_of_several_rows_is_refused(file, texts):
 def test_labels_of_every_family(file, family, example, text, field, value):
     (found,) = corrections.apply([example], family, exclude=None, relabel=file(f"1,{text}\n"))
     assert getattr(found, field) == value
+
+
+@pytest.mark.parametrize("label", ["7", "-0.5"])
+def test_a_score_outside_the_scale_is_refused(file, label):
+    rows, path = [SentenceExample("1", "t", "u", 4.0)], file(f"1,{label}\n")
+    problem = refusal(DataError, corrections.apply, rows, SimilarityFamily(5.0), exclude=None, relabel=path)
+    assert problem == f"{path}: 1: the label {label} is outside 0 to 5"
 
 
 def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file):
