@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf import run_layout
 from bert_tf.batch import trained
@@ -191,11 +192,10 @@ def _decision(
     shares = [probabilities.softmax(part.logits) for part in known]
     thresholds: tuple[float, ...] = ()
     if rules.threshold is not None:
-        pairs = zip(shares, known)
-        fitted = [decision_rules.threshold(rules.threshold, share[:, 1], part.labels) for share, part in pairs]
-        for number in (number for number, value in enumerate(fitted) if value is None):
-            text = "no example to fit on has the label %s: its threshold stays %g"
-            log.warning(text, family.labels[number if len(fitted) > 1 else 1], scores.THRESHOLD)
+        names = family.labels if family.kind == MULTI_LABEL else family.labels[1:]
+        fitted = [_threshold(rules.threshold, *of_label) for of_label in zip(names, shares, known)]
+        for name in (name for name, value in zip(names, fitted) if value is None):
+            log.warning("no example to fit on has the label %s: its threshold stays %g", name, scores.THRESHOLD)
         thresholds = tuple(scores.THRESHOLD if value is None else value for value in fitted)
     below = None
     if rules.abstain is not None:
@@ -204,6 +204,13 @@ def _decision(
         below = decision_rules.abstain_below(rules.abstain, confidence, predicted == known[0].labels)
     start = None if rules.sets is None else decision_rules.set_from(rules.sets, shares[0], known[0].labels)
     return Decision(temperatures, thresholds, below, start)
+
+
+def _threshold(rule: str, name: str, shares: npt.NDArray[Any], part: LabelledLogits) -> float | None:
+    try:
+        return decision_rules.threshold(rule, shares[:, 1], part.labels)
+    except FlagError as error:
+        raise FlagError(f"{error}, of the label {name}") from error
 
 
 def _temperature(part: LabelledLogits, family: Family, number: int) -> float:

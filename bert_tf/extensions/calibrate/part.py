@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bert_tf.errors import FlagError
 from bert_tf.extensions.calibrate import fit
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV
-from bert_tf.tasks.decision import Decision
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.training.part import Part, Predict
 from bert_tf.training.run import Run
 
@@ -18,12 +19,18 @@ class Calibration(Part):
         return ()
 
     def decision(self, run: Run, predict: Predict, checkpoint: str) -> Decision:
-        """Writes the rule beside the weights, too."""
+        """Writes the rule beside the weights, too; if none fits, the published one applies: the training is done."""
         examples = [example for split in run.splits[DEV] for example in run.examples[split]]
         data = f"{run.task.name} {', '.join(run.splits[DEV])}"
-        calibrated = fit.calibrate(
-            run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules
-        )
+        try:
+            calibrated = fit.calibrate(
+                run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules
+            )
+        except FlagError as error:
+            log.warning(
+                "%s; predictions follow no rule: choose another by python -m bert_tf calibrate %s", error, run.output_dir
+            )
+            return PUBLISHED
         for line in str(calibrated).splitlines():
             log.info("%s", line)
         fit.write(checkpoint, calibrated, examples)

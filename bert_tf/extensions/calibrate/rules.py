@@ -40,8 +40,8 @@ def check(threshold: str | None, abstain: str | None, sets: float | None) -> Non
 def threshold(text: str, shares: Floats, labels: Labels) -> float | None:
     """Returns the probability from which a label is predicted, by probabilities [N] and true labels [N], 0 or 1.
 
-    It lies between two probabilities that occur, so that rounding decides nothing. None if f1 is to be maximized and no label
-    is true: every threshold has the same. FlagError if no threshold will do.
+    It lies between two probabilities that occur, so that rounding decides nothing. None if no label is true, which every
+    threshold serves the same, except by cost. FlagError if no threshold will do.
     """
     kind, wanted = _threshold_rule(text)
     order = np.argsort(-shares, kind="stable")
@@ -50,9 +50,9 @@ def threshold(text: str, shares: Floats, labels: Labels) -> float | None:
     total = max(1, int((labels > 0).sum()))
     candidates = np.flatnonzero(np.append(np.diff(shares[order]) < 0, True))  # the last of equal probabilities
     precision, recall = (right / count)[candidates], (right / total)[candidates]
+    if kind != _COST and not right[-1]:
+        return None
     if kind == _F1:
-        if not right[-1]:
-            return None
         best = int(np.argmax(2 * right[candidates] / (count[candidates] + total)))
     elif kind == _COST:
         positive, negative = wanted

@@ -8,10 +8,12 @@ import pytest
 import bert_tf
 from bert_tf import __main__ as front
 from bert_tf.errors import DataError, FlagError, OutputError
-from bert_tf.extensions.calibrate import fit
+from bert_tf.extensions.calibrate import CalibrationSettings, RuleSettings, fit
+from bert_tf.extensions.calibrate.part import Calibration
 from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
+from bert_tf.tasks.decision import PUBLISHED
 from tests import classifier
 from tests.extensions.export.runs import CASES, write_run
 
@@ -94,12 +96,14 @@ class Labelled:
     label: object
 
 
-def calibrated(kind, names, logits, labels):
+def calibrated(kind, names, logits, labels, **rules):
     """Calibrates a model that says the same of every example."""
     family = families.of_record({"task_name": "custom", "kind": kind, "labels": names})
     examples = [Labelled(str(number), label) for number, label in enumerate(labels)]
     same = np.array(logits, np.float32)
-    return fit.calibrate(family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1)
+    return fit.calibrate(
+        family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1, rules=RuleSettings(**rules)
+    )
 
 
 def test_several_labels_have_temperatures_of_their_own():
@@ -108,6 +112,30 @@ def test_several_labels_have_temperatures_of_their_own():
     found = calibrated("multi_label", ["a", "b"], [2 * np.log(4), 0.5 * np.log(4)], labels)
     assert found.temperatures == pytest.approx([2.0, 0.5], rel=0.1)
     assert found.after.ece < found.before.ece / 2
+
+
+def test_labels_without_examples_keep_their_threshold_and_one_that_reaches_none_is_named(caplog):
+    found = calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",)] * 40, threshold="recall:0.9")
+    assert found.decision.thresholds[1] == 0.5
+    assert "no example to fit on has the label b: its threshold stays 0.5" in caplog.text
+    with pytest.raises(FlagError, match=r"--threshold=precision:0.95: the best precision on .*, of the label a$"):
+        calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",), ("b",)] * 20, threshold="precision:0.95")
+
+
+def test_a_trained_run_whose_rule_cannot_be_fitted_predicts_without_one(tmp_path, caplog):
+    examples = [Labelled(str(number), "xy"[number % 2]) for number in range(40)]
+    run = SimpleNamespace(
+        splits={"dev": ["dev"]},
+        examples={"dev": examples},
+        task=SimpleNamespace(name="custom"),
+        family=families.of_record({"task_name": "custom", "kind": "classification", "labels": ["x", "y"]}),
+        spec=SimpleNamespace(train=SimpleNamespace(seed=1)),
+        output_dir=tmp_path,
+    )
+    part = Calibration(CalibrationSettings(rules=RuleSettings(threshold="precision:0.95")))
+    assert part.decision(run, lambda half: np.zeros((len(half), 2), np.float32), str(tmp_path / "model.ckpt-1")) == PUBLISHED
+    assert "of the label y; predictions follow no rule: choose another by python -m bert_tf calibrate" in caplog.text
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

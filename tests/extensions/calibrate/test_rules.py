@@ -43,8 +43,9 @@ def test_where_no_prediction_is_cheapest_none_is_made_in_float32_either(tmp_path
     assert np.float32(highest) < np.float32(found)
 
 
-def test_without_a_true_label_f1_has_no_threshold():
-    assert rules.threshold("f1", SHARES, np.zeros(10, int)) is None
+@pytest.mark.parametrize("rule", ["f1", "precision:0.9", "recall:0.9"])
+def test_without_a_true_label_there_is_no_threshold(rule):
+    assert rules.threshold(rule, SHARES, np.zeros(10, int)) is None
 
 
 def test_equal_probabilities_are_decided_together():
