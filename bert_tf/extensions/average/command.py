@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import extension, run_layout
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
 from bert_tf.io import documents, files
@@ -26,7 +27,7 @@ from bert_tf.extensions.checkpoint.rewrite import StripSettings  # noqa: E402
 
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
-# Record entries: if they differ, the same weights have different meanings.
+# Record entries: if they differ, the same weights have different meanings, as if the configuration does.
 _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 
 
@@ -170,7 +171,7 @@ def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
     expected = _meaning(first)
     for other in others:
         meaning = _meaning(other)
-        for name in expected.keys() & meaning.keys():
+        for name in filter(meaning.__contains__, expected):
             if expected[name] != meaning[name]:
                 what = name.removesuffix("_sha256").replace("_", " ")
                 values = (
@@ -187,6 +188,10 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
     CheckpointReader(checkpoint)  # raises if it is missing
     record = run_folder.trained(Path(checkpoint).parent)
     meaning = {name: record[name] for name in _SAME if name in record}
+    config = Path(checkpoint).with_name(run_layout.CONFIG)
+    if config.is_file():
+        values = dataclasses.asdict(BertConfig.from_json_file(config))
+        meaning.update((name, value) for name, value in values.items() if name not in run_folder.OF_TRAINING_ONLY)
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
     if "vocabulary_sha256" not in meaning and vocabulary.is_file():
         meaning["vocabulary_sha256"] = library.read_tokenizer(vocabulary).fingerprint
