@@ -86,18 +86,19 @@ class ConvertedModels:
 
 @contextlib.contextmanager
 def _written(trained: Trained, beside: Path) -> Iterator[Path]:
+    from bert_tf.extensions.engines import onnx_model
+
     path = beside.with_name(_ONNX)
     _write(trained, path)
     yield path
     path.unlink()
+    onnx_model.weights_of(path).unlink()
 
 
 def _write(trained: Trained, path: Path, *, int8: bool = False) -> None:
-    import onnx
-
     from bert_tf.extensions.engines import onnx_model
 
-    onnx.save(onnx_model.build(trained, int8=int8), os.fspath(path))
+    onnx_model.save(trained, path, int8=int8)
 
 
 def _versions(*packages: str) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,27 @@ from bert_tf.errors import FlagError
 from bert_tf.extensions.engines import heads
 from bert_tf.extensions.engines.encoder import encode
 from bert_tf.extensions.engines.onnx_graph import OnnxGraph
+from bert_tf.extensions.engines.weights_file import WeightsFile
 from bert_tf.fields import INPUTS, ROW, Field
 from bert_tf.modeling.heads import registry
 
 ROWS, TOKENS = "rows", "tokens"  # names of the open sizes
 
 
-def build(trained: Trained, metadata: Mapping[str, str] | None = None, *, int8: bool = False) -> onnx.ModelProto:
-    """The model from `fields.INPUTS` to the head's output, padding included; FlagError for an unsupported head.
+def save(trained: Trained, path: Path, metadata: Mapping[str, str] | None = None, *, int8: bool = False) -> None:
+    """Writes the model from `fields.INPUTS` to the head's output, padding included; FlagError for an unsupported head.
 
-    With `int8` products with weights are of integers, with a scale for each token: an answer does not depend on other rows.
+    The weights are in a file beside it, see `weights_of`: ONNX holds at most 2 GB. With `int8` products with weights are of
+    integers, with a scale for each token: an answer does not depend on other rows.
     Raises CheckpointError if the weights are damaged, not finite, or of another model.
     """
-    return model(trained, OnnxGraph(weights(trained), int8=int8), metadata or {})
+    graph = OnnxGraph(weights(trained), int8=int8, into=WeightsFile(weights_of(path)))
+    onnx.save(model(trained, graph, metadata or {}), os.fspath(path))
+    onnx.checker.check_model(os.fspath(path))
+
+
+def weights_of(path: Path) -> Path:
+    return path.with_suffix(".data")
 
 
 def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str], *, packs: bool = False) -> onnx.ModelProto:

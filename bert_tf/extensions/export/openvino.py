@@ -25,28 +25,21 @@ def write(exported: ExportJob, folder: Path) -> None:
     Raises BertError if the weights are damaged, calibration texts are missing, or reduced precision costs more than
     allowed.
     """
-    from bert_tf.extensions.engines import openvino_model
+    from bert_tf.extensions.engines import onnx_model, openvino_model
 
     precision, path, source = exported.options.precision, folder / _OPENVINO, folder / _ONNX
     calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
-    _write(exported, source)
+    onnx_model.save(exported.trained, source, metadata(exported))
     require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
     if calibration is None:
         openvino_model.save(source, path)
     else:
         openvino_model.quantize(source, path, calibration)
     source.unlink()
+    onnx_model.weights_of(source).unlink()
     if precision != FLOAT32:
         gate.measure(exported, engines.open_openvino(path, precision, _ALL_THREADS), folder)
     write_kept_files(exported, folder)
-
-
-def _write(exported: ExportJob, path: Path) -> None:
-    import onnx
-
-    from bert_tf.extensions.engines import onnx_model
-
-    onnx.save(onnx_model.build(exported.trained, metadata(exported)), str(path))
 
 
 def open_folder(folder: Path) -> Compute:

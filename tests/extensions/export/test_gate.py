@@ -16,11 +16,9 @@ TEXTS = ("the old rain", "new bread and soup", "a red wind", "storm over the sal
 @pytest.fixture(name="model", scope="module")
 def fixture_model(tmp_path_factory):
     """Of three labels; the examples have the label that it gives them, but for a few."""
-    import onnx
-
     folder = tmp_path_factory.mktemp("model")
     made = exported(folder / "run", precision="int8")
-    onnx.save(onnx_model.build(made.trained), folder / "model.onnx")
+    onnx_model.save(made.trained, folder / "model.onnx")
     compute = onnxruntime_session.opened(folder / "model.onnx", 1)
     texts = [f"{first} {second}" for first in TEXTS for second in TEXTS for _ in range(3)]
     labels = made.family.labels
