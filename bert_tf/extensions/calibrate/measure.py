@@ -73,10 +73,16 @@ def error(rows: Sequence[Bin]) -> float:
 def chance(parts: Sequence[LabelledLogits]) -> float:
     """Returns the mean calibration error that decisions of these confidences have by chance if they are calibrated."""
     confidence = np.sort(np.concatenate([probabilities.softmax(part.logits.astype(np.float64)).max(axis=-1) for part in parts]))
-    right = np.random.default_rng(0).random([_DRAWS, len(confidence)]) < confidence
-    rows = np.array_split(np.arange(len(confidence)), _bin_count(len(confidence)))
-    errors = [len(row) * np.abs(right[:, row].mean(axis=1) - confidence[row].mean()) for row in rows]
-    return float(np.sum(errors, axis=0).mean() / len(confidence))
+    random, rows = np.random.default_rng(0), np.array_split(confidence, _bin_count(len(confidence)))
+    sizes, expected = np.array([len(row) for row in rows]), np.array([row.sum() for row in rows])
+    starts = np.cumsum(sizes) - sizes
+
+    def distance() -> float:
+        """Of one draw of all decisions."""
+        right = random.random(len(confidence)) < confidence
+        return float(np.abs(np.add.reduceat(right, starts, dtype=np.int64) - expected).sum())
+
+    return sum(distance() for _ in range(_DRAWS)) / (_DRAWS * len(confidence))
 
 
 def bins(parts: Sequence[LabelledLogits], most: int | None = None) -> list[Bin]:

@@ -1,6 +1,7 @@
 """Temperatures and calibration errors, by hand and by theory."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -65,3 +66,12 @@ def test_bins_are_of_equal_size_and_the_error_by_chance_that_of_a_binomial_distr
     found = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
     assert found == pytest.approx(expected, rel=0.15)
     assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_error_by_chance_needs_the_memory_of_its_decisions():
+    found = LabelledLogits(np.random.default_rng(1).normal(size=(20_000, 2)), np.zeros(20_000, int))
+    tracemalloc.start()
+    chance([found])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200 * len(found.labels)  # bytes; the draws of a decision would be 1,600
