@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.errors import FlagError
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.checkpoint import renaming
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -226,6 +226,9 @@ def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.extensions.checkpoint.tensors import STEP
 
     config = model.config
+    if config.model_type != "bert":
+        why = f"{TF2} is a layout of BERT alone, and this is {config.model_type}"
+        raise CheckpointError(f"{model.checkpoint.name}: {why}; take --to={TF1} or --to={HF}")
     renamed = renaming.model_garden(config.num_hidden_layers, config.num_attention_heads)
     names = {name: renamed[name].name for name in model.entries if name in renamed}
     entries = {new: renamed[name].there(model.entries[name]) for name, new in names.items()}

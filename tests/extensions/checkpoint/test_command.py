@@ -228,6 +228,7 @@ NO_FILE = "--bert_config_file={tmp}/none"
         (f"convert {{run}}/model.ckpt-20 --to=hf --output={{out}} {NO_FILE}", f"{NO_FILE}: no"),
         ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
         ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
+        ("convert {electra} --to=tf2-names --output={out}", "tf2-names is a layout of BERT alone, and this is electra; take"),
         ("rename {run} --output={out}", "--map is required"),
         ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
         ("rename {run} --map=(=>x --output={out}", "--map=(=>x: '(=>x': "),
@@ -249,6 +250,9 @@ def others(tmp_path_factory, project):
     (folder / "bare").mkdir()
     for path in (folder / "whole").glob("model.ckpt-20*"):
         shutil.copy(path, folder / "bare")
+    shutil.copytree(folder / "whole", folder / "electra")
+    config = json.loads((folder / "whole" / "bert_config.json").read_text())
+    (folder / "electra" / "bert_config.json").write_text(json.dumps({**config, "model_type": "electra"}))
     write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
     places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
-    return {**places, "odd": folder / "odd"}
+    return {**places, "odd": folder / "odd", "electra": folder / "electra"}
