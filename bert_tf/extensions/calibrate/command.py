@@ -19,13 +19,15 @@ from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, setti
 from bert_tf.training.settings import MachineSettings
 
 extension.needed("evaluate", "calibrate")
-from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry, datasets_of  # noqa: E402
+from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry, datasets_of, refuse_both  # noqa: E402
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.session import Predictor
     from bert_tf.batch.trained import Trained
     from bert_tf.extensions.calibrate.fit import Calibrated, Checked
     from bert_tf.tasks.base import Family
+
+_SEED = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +51,7 @@ class CalibrateSettings:
     )
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     check: bool = setting(False, "only measure the probabilities as they are, on all examples; writes nothing")
-    seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
+    seed: int = setting(_SEED, "random seed of the half to fit on; the other half is reported", lowest=0)
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
@@ -57,6 +59,12 @@ class CalibrateSettings:
     columns: LabelledColumns = group(LabelledColumns)
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
+
+    def __post_init__(self) -> None:
+        refuse_both(self.data, self.data_dir)
+        chosen = [name for name in setting_names(RuleSettings) if getattr(self.rules, name) is not None]
+        if self.check and (chosen or self.seed != _SEED):
+            raise FlagError(f"--{(*chosen, 'seed')[0]}: --check chooses no rule; leave one of both out")
 
 
 @takes(CalibrateSettings)
@@ -92,9 +100,6 @@ def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:
 def _checked(settings: CalibrateSettings, model: Trained) -> Checked:
     from bert_tf.extensions.calibrate import fit
 
-    chosen = [name for name in setting_names(RuleSettings) if getattr(settings.rules, name) is not None]
-    if chosen:
-        raise FlagError(f"--{chosen[0]}: --check chooses no rule; leave one of both out")
     family, examples, name = _labelled(settings, model)
     with _predictor(settings, model, family) as predictor:
         return fit.checked(family, predictor.predictions(examples), examples, data=name)

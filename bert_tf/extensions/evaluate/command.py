@@ -41,6 +41,11 @@ INCOMPLETE = 3  # exit status
 _NO_KEYS = ("task_name", "data_dir", "data", *(row.name for row in settings_of(MachineSettings)))
 
 
+def refuse_both(file: str | None, data_dir: str | None) -> None:
+    if file is not None and data_dir is not None:
+        raise FlagError(f"{file} and {data_dir}: a file of examples, and a folder of the task's files; name one of both")
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskEntry:
     """Labelled examples: the dev splits of a task, another split, or a file."""
@@ -50,6 +55,9 @@ class TaskEntry:
     split: str | None = setting(None, "split, if not dev")
     file: str | None = setting(None, "file of labelled examples")
     columns: LabelledColumns = group(LabelledColumns)
+
+    def __post_init__(self) -> None:
+        refuse_both(self.file, self.data_dir)
 
     @staticmethod
     def from_job(value: Any) -> TaskEntry:
