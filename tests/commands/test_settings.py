@@ -277,6 +277,20 @@ def test_flags_become_settings(line, name, expected):
         ("fill-mask p --engine=openvino --text=[MASK]", "Unknown command line flag 'engine'"),
         ("fill-mask a b", "fill-mask: 2 names given, CHECKPOINT expected"),
         ("serve a b/a", "two models are named a"),
+        ("serve a --pooling=cls", "--pooling: is for the vectors of POST /encode; add --encode"),
+        ("serve a --layers=-2", "--layers: is for the vectors of POST /encode; add --encode"),
+        ("explain a --text=b --method=occlusion --steps=64", "--steps: is for --method=integrated_gradients, not occlusion"),
+        ("report a --data_dir=b", "--data_dir: only --explain=N reads data"),
+        (
+            f"{EVALUATE} --data=a.tsv --data_dir=b",
+            "a.tsv and b: a file of examples, and a folder of the task's files; name one",
+        ),
+        (
+            "calibrate a --data=a.tsv --data_dir=b",
+            "a.tsv and b: a file of examples, and a folder of the task's files; name one",
+        ),
+        ("calibrate a --check --seed=3", "--seed: --check chooses no rule; leave one of both out"),
+        ("calibrate a --check --threshold=f1", "--threshold: --check chooses no rule; leave one of both out"),
     ],
 )
 def test_mistakes_are_one_line(line, message):

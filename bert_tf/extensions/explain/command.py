@@ -47,6 +47,8 @@ class ExplainSettings:
             raise FlagError("give exactly one of --text and --row")
         if self.text_b is not None and self.text is None:
             raise FlagError("--text_b is the second text; give the first with --text")
+        if self.steps != STEPS and self.method != INTEGRATED_GRADIENTS:
+            raise FlagError(f"--steps: is for --method={INTEGRATED_GRADIENTS}, not {self.method}; leave it out")
 
     @property
     def example(self) -> Any:

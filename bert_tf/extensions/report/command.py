@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
-from bert_tf.errors import DataError, OutputError
+from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.io import atomic, files, lock
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -45,6 +45,10 @@ class ReportSettings:
     data_dir: str | None = setting(
         None, "with --explain: folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample"
     )
+
+    def __post_init__(self) -> None:
+        if self.data_dir is not None and not self.explain:
+            raise FlagError("--data_dir: only --explain=N reads data; add it, or leave this out")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,7 +34,7 @@ def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not
 
 
 def test_each_goes_to_its_group():
-    of_model = {"task_name": "MRPC", "pooling": "cls", "max_seq_length": 64, "precision": "bfloat16"}
+    of_model = {"task_name": "MRPC", "encode": True, "pooling": "cls", "max_seq_length": 64, "precision": "bfloat16"}
     config = configured("out", port=1, workers=2, max_rows=3, grace_s=4, **of_model)
     assert (config.address.port, config.computing.workers, config.limits.max_rows, config.patience.grace_s) == (1, 2, 3, 4.0)
     assert (config.task_name, config.extensions.vectors.options.pooling) == ("MRPC", "cls")
