@@ -88,6 +88,14 @@ def test_ways_to_read_long_texts_that_transformers_lacks(tmp_path, long_text):
     assert "1 get different ids" in told
 
 
+@pytest.mark.parametrize("kind", ["similarity", "contrastive", "choice"])
+def test_vectors_and_options_of_long_texts_are_warned_of(tmp_path, kind, caplog):
+    (told,) = long_texts.lines(model(tmp_path / "a", kind=kind, long_text="head_tail"))
+    assert told == "Training read texts of more than 10 tokens by `long_text=head_tail`, which `truncation=True` cannot do."
+    assert told in caplog.text
+    assert not list(long_texts.lines(model(tmp_path / "b", kind=kind)))
+
+
 def test_nothing_is_said_where_nothing_differs_and_numbers_have_no_labels_that_change(tmp_path):
     assert not list(long_texts.lines(model(tmp_path / "a", pairs=False)))
     assert not list(long_texts.lines(model(tmp_path / "b", kind="tags")))

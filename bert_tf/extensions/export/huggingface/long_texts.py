@@ -21,7 +21,7 @@ from bert_tf.extensions.export.job import ExportJob, Labelled, float32_inference
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import LONGEST_FIRST, TRUNCATE
-from bert_tf.head_spec import REGRESSION
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, REGRESSION, SIMILARITY
 from bert_tf.io.log_form import log
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -58,8 +58,12 @@ class Difference(NamedTuple):
 
 def lines(exported: ExportJob) -> Iterator[str]:
     """The card's lines on long texts; none if transformers truncates as training did."""
-    limits = exported.trained.limits
-    if exported.family.kind not in KINDS or (limits.long_text == TRUNCATE and not _may_read_pairs(exported)):
+    limits, kind = exported.trained.limits, exported.family.kind
+    if kind in (SIMILARITY, CONTRASTIVE, CHOICE) and limits.long_text != TRUNCATE:
+        told = _OTHER_RULE.format(length=limits.max_seq_length, rule=limits.long_text)
+        log.warning("long texts: %s", told)
+        yield told
+    if kind not in KINDS or (limits.long_text == TRUNCATE and not _may_read_pairs(exported)):
         return
     rule = _RULE if limits.long_text == TRUNCATE else _OTHER_RULE
     told = f"{rule.format(length=limits.max_seq_length, rule=limits.long_text)} {_measured(exported)}"
