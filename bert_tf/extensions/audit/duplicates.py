@@ -66,7 +66,8 @@ def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[F
     """Pairs of different texts that share enough; each row once, with the earlier one that it shares most with."""
     best: dict[tuple[int, bool], tuple[float, int]] = {}  # by the later row, and whether the pair is a leak
     numbers = firsts(by_row)
-    for earlier, later, share in similar([by_row[number] for number in numbers], least):
+    is_train = np.array([rows[number].is_train for number in numbers], bool)
+    for earlier, later, share in similar([by_row[number] for number in numbers], least, is_train):
         earlier, later = numbers[earlier], numbers[later]
         key = later, rows[earlier].is_train and not rows[later].is_train
         best[key] = max(best.get(key, (0.0, 0)), (share, earlier))
@@ -77,19 +78,32 @@ def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[F
             yield Finding(findings.NEAR_DUPLICATE, share, rows[later], other=rows[earlier])
 
 
-def similar(texts: Sequence[Key], least: float) -> Iterator[tuple[int, int, float]]:
-    """Yields pairs of rows (the earlier first) and what they share, at least `least` in each of their two texts.
+def similar(texts: Sequence[Key], least: float, groups: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int, float]]:
+    """Yields (earlier row, row, what they share) for the earlier row of each group [N] that a row shares most with.
 
-    Shared is the Jaccard index of the words, counted, or of the sets of three letters; the larger one.
-    Short texts share all or nothing.
+    They share at least `least` in each of their two texts; of equals the last is named. Shared is the Jaccard index of the
+    words, counted, or of the sets of three letters; the larger one. Short texts share all or nothing.
     """
-    sides = [[_bags(side, split) for split in (_words, _trigrams)] for side in zip(*texts)]
+    differing = [side for side in zip(*texts) if len(set(side)) > 1]  # not the second texts of tasks without any
+    if not differing:
+        return
+    sides = [[_bags(side, split) for split in (_words, _trigrams)] for side in differing]
     step = max(_BLOCK // max(len(texts), 1), 1)
+    best, with_row = np.zeros([2, len(texts)], np.float32), np.zeros([2, len(texts)], np.int64)
     for start in range(0, len(texts), step):
         part = slice(start, start + step)
         shares = np.min([np.max([_jaccard(bags, part) for bags in side], axis=0) for side in sides], axis=0)
-        for earlier, later in np.argwhere(np.triu(shares >= least, start + 1)).tolist():
-            yield start + earlier, later, float(shares[earlier, later])
+        shares = np.triu(shares, start + 1)  # 0 for rows that are not earlier
+        for group in (0, 1):
+            earlier = np.flatnonzero(groups[part] == group)[::-1]
+            if len(earlier):
+                of_group = shares[earlier]
+                first = of_group.argmax(axis=0)
+                found = of_group[first, np.arange(len(texts))]
+                better = found >= best[group]  # of equals the last
+                best[group, better], with_row[group, better] = found[better], start + earlier[first[better]]
+    for row, group in np.argwhere(least <= best.T).tolist():
+        yield int(with_row[group, row]), row, float(best[group, row])
 
 
 def _words(text: str) -> set[str]:

@@ -108,7 +108,7 @@ def test_duplicates_contradictions_and_leaks():
 
 
 def share(one, other):
-    return [share for _, _, share in duplicates.similar([one, other], 0.01)]
+    return [share for _, _, share in duplicates.similar([one, other], 0.01, np.array([True, True]))]
 
 
 def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
@@ -117,6 +117,9 @@ def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
     assert share(("abcdefghijkl", ""), ("abcdefghijklm", "")) == [pytest.approx(11 / 14)]
     assert share(("one two three", "abcdefghijkl"), ("one two three", "abcdefghijklm")) == [pytest.approx(11 / 14)]
     assert share(("one two three", ""), ("one two three", "left")) == []
+    words = " ".join("abcdefghijklm")  # 13 of 20 words
+    pair = [(words, ""), (f"{words} one two three four five six seven", "")]
+    assert [found for _, _, found in duplicates.similar(pair, 0.65, np.array([True, True]))] == [pytest.approx(0.65)]
     assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
     assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
 
@@ -134,10 +137,14 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
         ("near_leak", "train:0", "dev:3"),
     ]
     texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
-    whole = list(duplicates.similar(texts, 0.5))
+    groups = np.arange(30) % 3 == 0
+    whole = list(duplicates.similar(texts, 0.5, groups))
+    assert len(whole) == len({(groups[earlier], later) for earlier, later, _ in whole}) > 30
+    for earlier, later, most in whole:
+        of_pairs = [(share(texts[n], texts[later]), n) for n in range(later) if groups[n] == groups[earlier]]
+        assert max(of_pairs) == ([pytest.approx(most)], earlier)
     monkeypatch.setattr(duplicates, "_BLOCK", 100)
-    assert len(whole) > 30
-    assert list(duplicates.similar(texts, 0.5)) == whole
+    assert list(duplicates.similar(texts, 0.5, groups)) == whole
 
 
 def test_a_row_unlike_the_others_is_an_outlier():
