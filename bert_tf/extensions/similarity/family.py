@@ -113,6 +113,24 @@ class SimilarityFamily(Family):
 
 
 @dataclasses.dataclass(frozen=True)
+class ZeroShotFamily(SimilarityFamily):
+    """Pairs whose scores have a scale of their own, for models that were not trained on them."""
+
+    rules: ClassVar[tuple[str, ...]] = ("highest_score",)
+
+    def as_trained(self, record: Mapping[str, Any]) -> ZeroShotFamily:
+        del record  # its scale is that of other pairs
+        return self
+
+    def features(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, limits: Limits) -> Features:
+        for example in examples:
+            if of_label(example) > self.highest_score:
+                why = f"the score {of_label(example):g} is above {self.highest_score:g}"
+                raise DataError(f"{why}; name the highest of the scale with --highest_score, as 5", example.guid)
+        return super().features(examples, tokenizer, limits)
+
+
+@dataclasses.dataclass(frozen=True)
 class ContrastiveFamily(SimilarityFamily):
     """Matching pairs: a text must be closer to its match than to other texts. Scores serve only for evaluation."""
 

@@ -62,9 +62,9 @@ class ZeroShotTask:
 
     def __init__(self, task: Task, highest_score: float) -> None:
         """`highest_score` is the score at cosine 1, for the loss."""
-        from bert_tf.extensions.similarity.family import SimilarityFamily
+        from bert_tf.extensions.similarity.family import ZeroShotFamily
 
-        self._task, self.name, self.family = task, f"{task.name}{SUFFIX}", SimilarityFamily(highest_score)
+        self._task, self.name, self.family = task, f"{task.name}{SUFFIX}", ZeroShotFamily(highest_score)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # also while it is unpickled

@@ -200,5 +200,13 @@ def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, e
     assert row.metrics["pearson"] == pytest.approx(np.corrcoef(cosines, scores)[0, 1], abs=1e-5)
     ranks = [values.argsort().argsort() for values in (cosines, scores)]
     assert row.metrics["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-5)
+    assert row.loss == pytest.approx(np.mean((cosines - scores / 5) ** 2), abs=1e-5)
+    lines = [f"{a}\t{b}\t{score}\n" for (a, b), score in zip(pairs, scores)]  # one's own pairs
+    (tmp_path / "own.tsv").write_text("text_a\ttext_b\tlabel\n" + "".join(lines))
+    own = {"task_name": "custom", "data": tmp_path / "own.tsv", "zero_shot": True, "max_seq_length": LENGTH}
+    table = bert_tf.evaluate([project.init_checkpoint], **own, highest_score=5.0, output_dir=tmp_path / "own")
+    assert (table.rows[0].metrics, table.rows[0].loss) == (pytest.approx(row.metrics, abs=1e-6), pytest.approx(row.loss))
+    (failed,) = bert_tf.evaluate([project.init_checkpoint], **own, output_dir=tmp_path / "small").failed
+    assert "is above 1; name the highest of the scale with --highest_score, as 5" in failed.error
     with pytest.raises(FlagError, match="--zero_shot compares cosines with scores; MRPC has none"):
         bert_tf.evaluate([project.init_checkpoint], task_name="MRPC", zero_shot=True)
