@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ from bert_tf.training.settings import with_threads
 _READING = 2  # threads that read bodies
 _PUBLISHED = "bert_model.ckpt.index"
 _LOOK_S = 2.0  # between checks of the run's files
+_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0  # before a reload that failed is tried again
 
 
 class Answered(NamedTuple):
@@ -58,7 +60,7 @@ class Service:
         self._reloading = asyncio.Lock()
         self._inside = 0
         self.is_stopping, self._end = False, 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -177,9 +179,11 @@ class Service:
         if not self.is_reloading:
             self._spawn(self._reload_quietly())
 
-    async def _reload_quietly(self) -> None:
+    async def _reload_quietly(self) -> bool:
         with contextlib.suppress(BertError):
             await self.reload()
+            return True
+        return False
 
     def _made(self) -> Workers:
         loop = asyncio.get_running_loop()
@@ -207,15 +211,17 @@ class Service:
 
     async def _watch(self) -> None:
         watches = {run: Watch(run) for run in self._config.runs}
+        pause, again = 0.0, math.inf  # after a reload that failed, as for want of memory
         while True:
             await asyncio.sleep(_LOOK_S)
             changed = [run for run, watch in watches.items() if await asyncio.to_thread(watch.has_changed)]
             for run in changed:
                 log.info("%s: the run has a new best checkpoint", run)
-            if changed:
-                await self._reload_quietly()
+            if changed or time.monotonic() >= again:
+                pause = _PAUSE_S if changed else min(2 * pause, _LONGEST_PAUSE_S)
+                again = math.inf if await self._reload_quietly() else time.monotonic() + pause
 
-    def _spawn(self, work: Awaitable[None]) -> None:
+    def _spawn(self, work: Awaitable[object]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
+from bert_tf.extensions.serve import service
 from bert_tf.extensions.serve.metrics import Metrics
 from bert_tf.extensions.serve.settings import configured
 from bert_tf.extensions.serve.workers import Workers
@@ -194,6 +195,14 @@ class TestReload:
             assert running.predict("a")[0]["of"] == "model.ckpt-1"
             assert 'bert_tf_reloads_total{outcome="failed"} 1.0' in running.ask("/metrics")[1]
         assert "cannot reload: damaged; model.ckpt-1 keeps answering" in caplog.text
+
+    def test_a_new_checkpoint_that_cannot_be_loaded_is_tried_again(self, monkeypatch):
+        changes = [True]
+        monkeypatch.setattr(service.Watch, "has_changed", lambda _: bool(changes) and changes.pop())
+        monkeypatch.setattr(service, "_LOOK_S", 0.01)
+        monkeypatch.setattr(service, "_PAUSE_S", 0.01)
+        with Running(Toy(description()), Toy(SECOND, problem="no memory"), Toy(SECOND), watch=True) as running:
+            running.wait_for(lambda: running.service.models[0].step == "model.ckpt-2")
 
     def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
         toys = Toy(description()), Toy(description()), Toy(SECOND), Toy(SECOND, problem="no memory")
