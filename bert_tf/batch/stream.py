@@ -249,8 +249,8 @@ def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
     if output == PIPE:
         yield sys.stdout.buffer
         return
-    with atomic.replacing(output) as temporary:
-        parts = temporary if assemble is None else temporary.with_name(f"{temporary.name}.part")
+    with _alone(output), atomic.replacing(output) as temporary:
+        parts = temporary if assemble is None else temporary.with_name(f"{temporary.name}.part.tmp")  # as atomic.TEMPORARY
         with contextlib.ExitStack() as end:
             if assemble is not None:
                 end.callback(parts.unlink, missing_ok=True)
@@ -259,6 +259,20 @@ def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
             if assemble is not None:
                 assemble(parts, temporary)
         forget(atomic.linked(Path(output)))
+
+
+@contextlib.contextmanager
+def _alone(output: str) -> Iterator[None]:
+    """Locks a file's name, and deletes what killed writers left beside it; pipes and devices are written into."""
+    if atomic.is_written_into(output):
+        yield
+        return
+    with atomic.readable_errors(Path(output)):
+        path = atomic.linked(Path(output))
+    atomic.make_folder(path.parent)
+    with lock.writing_file(path):
+        atomic.delete_unfinished(path)
+        yield
 
 
 def _stream(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import shutil
 import stat
 import threading
 import types
@@ -138,6 +139,20 @@ def test_pipes_say_what_files_say_and_leave_no_file_where_they_fail(source, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv", "whole.tsv"]
     predict(source, whole, reads, predictor)
     assert whole.read_bytes() == expected
+
+
+def test_what_a_killed_command_left_of_a_pipe_is_deleted(tmp_path):
+    for assemble in (None, lambda parts, whole: shutil.copy(parts, whole)):
+        with stream.opened(str(tmp_path / "out.npz"), assemble) as file:
+            file.write(b"half")
+            file.flush()
+            left = {path.name: path.read_bytes() for path in tmp_path.glob(".*") if path.suffix == ".tmp"}
+        for name, content in left.items():
+            (tmp_path / name).write_bytes(content)
+        with stream.opened(str(tmp_path / "out.npz"), assemble) as file:
+            file.write(b"whole")
+        assert b"half" in left.values()
+        assert [path.name for path in tmp_path.iterdir()] == ["out.npz"]
 
 
 def test_a_device_or_a_link_is_not_replaced(source, tmp_path, reads, predictor):
