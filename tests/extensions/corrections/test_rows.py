@@ -2,6 +2,7 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,13 +10,16 @@ from bert_tf.errors import DataError
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.choice.reader import ChoiceExample
+from bert_tf.extensions.corrections import CorrectionSettings
 from bert_tf.extensions.corrections import rows as corrections
+from bert_tf.extensions.corrections.part import Corrections
 from bert_tf.extensions.similarity.family import SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.tasks.refusals import refusal
@@ -109,6 +113,16 @@ def test_a_score_outside_the_scale_is_refused(file, label):
     rows, path = [SentenceExample("1", "t", "u", 4.0)], file(f"1,{label}\n")
     problem = refusal(DataError, corrections.apply, rows, SimilarityFamily(5.0), exclude=None, relabel=path)
     assert problem == f"{path}: 1: the label {label} is outside 0 to 5"
+
+
+@pytest.mark.parametrize(("label", "problems"), [(5.0, []), (7.0, ["a.csv: 1: the label 7 is outside 0 to 5"])])
+def test_a_number_outside_the_scale_of_the_task_stops_the_run(label, problems):
+    part = Corrections(CorrectionSettings(relabel="a.csv"))
+    run = SimpleNamespace(task=get_task("STS-B"), splits={"train": ["train"]})
+    run.examples = {"train": [SentenceExample("1", "t", "u", label)]}
+    assert list(part.check(run)) == problems
+    run.task = get_task("MRPC")
+    assert not list(part.check(run))
 
 
 def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file):
