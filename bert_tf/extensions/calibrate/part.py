@@ -27,9 +27,7 @@ class Calibration(Part):
                 run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules
             )
         except FlagError as error:
-            log.warning(
-                "%s; predictions follow no rule: choose another by python -m bert_tf calibrate %s", error, run.output_dir
-            )
+            log.warning("%s; predictions follow no rule; choose another: python -m bert_tf calibrate %s", error, run.output_dir)
             return PUBLISHED
         for line in str(calibrated).splitlines():
             log.info("%s", line)

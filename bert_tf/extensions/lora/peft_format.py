@@ -51,8 +51,8 @@ _PLAIN: Mapping[str, Any] = {
     "bias": "none",
     **dict.fromkeys(("kasa_config", "arrow_config", "monteclora_config")),
 }
-# PEFT's ways to begin that leave the parent's weights as they are; others, as PiSSA, subtract the first product from them.
-_BEGINNINGS = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
+# Initialisations that leave the parent's weights as they are; others, such as PiSSA, subtract the initial product from them.
+_INITIALISATIONS = (None, True, False, "gaussian", "eva", "orthogonal", "mica")
 
 
 # Writing.
@@ -218,10 +218,10 @@ def read_config(folder: Path) -> dict[str, Any]:
             raise CheckpointError(
                 f"{path}: {key} is {values[key]!r:.60}, which is not read; merge it with PEFT (merge_and_unload)"
             )
-    beginning = values.get("init_lora_weights")
-    if (beginning.lower() if isinstance(beginning, str) else beginning) not in _BEGINNINGS:
+    initialisation = values.get("init_lora_weights")
+    if (initialisation.lower() if isinstance(initialisation, str) else initialisation) not in _INITIALISATIONS:
         why = "which changes the model that is adapted; merge it with PEFT (merge_and_unload)"
-        raise CheckpointError(f"{path}: init_lora_weights is {beginning!r:.60}, {why}")
+        raise CheckpointError(f"{path}: init_lora_weights is {initialisation!r:.60}, {why}")
     base = values.get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise CheckpointError(f"{path}: base_model_name_or_path is {base!r:.60}; name there the model that was adapted")

@@ -134,7 +134,7 @@ def test_a_trained_run_whose_rule_cannot_be_fitted_predicts_without_one(tmp_path
     )
     part = Calibration(CalibrationSettings(rules=RuleSettings(threshold="precision:0.95")))
     assert part.decision(run, lambda half: np.zeros((len(half), 2), np.float32), str(tmp_path / "model.ckpt-1")) == PUBLISHED
-    assert "of the label y; predictions follow no rule: choose another by python -m bert_tf calibrate" in caplog.text
+    assert "of the label y; predictions follow no rule; choose another: python -m bert_tf calibrate" in caplog.text
     assert list(tmp_path.iterdir()) == []
 
 

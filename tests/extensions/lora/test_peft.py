@@ -173,7 +173,7 @@ def test_weights_of_another_model_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", [False, "gaussian", "eva", "orthogonal"])
-def test_beginnings_that_keep_the_parent_are_read(name, tmp_path):
+def test_initialisations_that_keep_the_parent_are_read(name, tmp_path):
     assert opened(write_adapter(tmp_path / "x", "bert", init_lora_weights=name))
 
 
