@@ -25,7 +25,7 @@ class Encoder:
     classes: str  # prefix of transformers' class names
     prefix: str  # of the encoder's weights in a file with a head
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
-    fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
+    fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, whatever config.json has
     defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if config.json leaves them out
     parts: tuple[tuple[str, str], ...] = ()  # patterns in BERT's weight names, and their replacements, in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless `base_pooler`
@@ -35,6 +35,7 @@ class Encoder:
     classifier: str = "classifier"  # output layer of the sentence classifier
     answers: str = "qa_outputs"  # output layer of question answering
     masked_words: Mapping[str, str] | None = None  # head of masked words, by BERT's names; None if it has another form
+    masked_words_act: str = ""  # its activation; empty: that of the layers
     vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
@@ -76,6 +77,7 @@ _ROBERTA = Encoder(
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
     masked_words=_LM_HEAD,
+    masked_words_act="gelu_erf",
     first_position=2,
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
@@ -88,6 +90,9 @@ def _of_modernbert(values: Values) -> Values:
         raise ConfigError(f"rope_scaling is {values['rope_scaling']!r:.80}, only null can be loaded")
     if values.get("embedding_dropout", 0) != values.get("mlp_dropout", 0):
         raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, expected that of mlp_dropout")
+    window = values.get("local_attention")
+    if isinstance(window, int) and window < 2:
+        raise ConfigError(f"local_attention is {window}, expected at least 2")
     types = values.get("layer_types")
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types, values.get("num_hidden_layers"))
@@ -171,7 +176,7 @@ ENCODERS: dict[str, Encoder] = {
             "hidden_dropout_prob": "dropout",
             "attention_probs_dropout_prob": "attention_dropout",
         },
-        fixed={"type_vocab_size": 0, "pooler_act": "relu"},
+        fixed={"type_vocab_size": 0, "pooler_act": "relu", "layer_norm_eps": 1e-12},
         parts=(
             ("encoder.layer", "transformer.layer"),
             ("attention.self.query", "attention.q_lin"),
@@ -237,6 +242,7 @@ ENCODERS: dict[str, Encoder] = {
         choice_pooler="mpnet.pooler.dense",
         classifier="classifier.out_proj",
         masked_words=_LM_HEAD,
+        masked_words_act="gelu_erf",
         first_position=2,
         expected={"pad_token_id": 1, "relative_attention_num_buckets": 32},  # their code has 32, whatever the file says
     ),
