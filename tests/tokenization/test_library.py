@@ -9,7 +9,6 @@ import pytest
 
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.features import sentences
-from bert_tf.features.long_text import LONGEST_FIRST
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests import tokenizer_files
@@ -33,7 +32,7 @@ def tokenizer(kind):
 
 
 def built(texts, tokenizer, length: int) -> list[list[int]]:
-    return rows(sentences.build(texts, None, tokenizer, max_seq_length=length, long_text=LONGEST_FIRST))
+    return rows(sentences.build(texts, None, tokenizer, max_seq_length=length))
 
 
 def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer):
@@ -49,6 +48,15 @@ def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer)
         words = text.split()
         expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]
         assert tokenizer.of_words(words) == expected, text
+
+
+@pytest.mark.parametrize("length", [8, 9, 12, 13])
+@pytest.mark.parametrize("sizes", [(1, 9), (9, 1), (5, 6), (6, 5), (6, 6), (3, 9)])
+def test_pairs_are_truncated_as_by_the_library(tokenizer, sizes, length):
+    pair = tuple(" ".join(["mill"] * size) for size in sizes)
+    by_library = library.LibraryVocabulary(tokenizer.vocabulary.to_text()).library
+    by_library.enable_truncation(length)
+    assert built([pair], tokenizer, length) == [by_library.encode(*pair).ids]
 
 
 def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no_blank_before_the_piece(tokenizer, kind):
