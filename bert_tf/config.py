@@ -103,6 +103,7 @@ class BertConfig:
     gated: bool = False  # the feed-forward layer's activation is multiplied by a second half
     output_transform: bool = False  # the pooler has a LayerNorm, and is applied to each token before a head of tokens
     pooling: str = FIRST_TOKEN  # what the pooler reads
+    classifier_dropout_prob: float = 0.1  # of the pooler's output; published: 0.1, whatever the other rates are
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -205,7 +206,12 @@ class BertConfig:
             unread = {key for key, theirs in row.keys.items() if theirs != key and (theirs in values or key not in _REQUIRED)}
             values = {key: value for key, value in values.items() if key not in unread}
         arguments = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
-        arguments = {**row.fixed, **row.defaults, **arguments, **(row.fixed if source == "huggingface" else {})}
+        arguments = {**row.fixed, **row.defaults, **arguments}
+        if source == "huggingface":
+            arguments |= row.fixed
+            arguments.setdefault("classifier_dropout_prob", row.classifier_dropout)
+        if arguments.get("classifier_dropout_prob", 0.1) is None:
+            arguments["classifier_dropout_prob"] = arguments.get("hidden_dropout_prob", 0.1)
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         for field in ("hidden_act", "pooler_act"):
             activation = arguments.get(field, "gelu" if field == "hidden_act" else None)

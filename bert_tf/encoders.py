@@ -29,6 +29,7 @@ class Encoder:
     defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if config.json leaves them out
     parts: tuple[tuple[str, str], ...] = ()  # patterns in BERT's weight names, and their replacements, in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless `base_pooler`
+    classifier_dropout: float | None = None  # if config.json leaves it out; None: the rate of the layers
     base_pooler: bool = False  # whether the model without a head has it
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
     pooler_norm: str | None = None  # LayerNorm after it
@@ -69,10 +70,13 @@ _DECODER = "cls.predictions.decoder"  # the word vectors again
 _LM_HEAD = {**_masked_words("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"), _DECODER: "lm_head.decoder"}
 
 
+_DROPOUT = {"classifier_dropout_prob": "classifier_dropout"}
+
 # Liu et al. (2019, arXiv 1907.11692): one segment. Their code numbers positions from the id of padding on, which is 1.
 _ROBERTA = Encoder(
     "Roberta",
     "roberta.",
+    keys=_DROPOUT,
     pooler="classifier.dense",
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
@@ -120,9 +124,9 @@ def _every(types: Any, layers: Any) -> int:
 
 
 def _for_modernbert(values: Values) -> Values:
-    """Rates cannot be null; tokens that the vocabulary does not name would be those of the published model."""
+    """Tokens that the vocabulary does not name would be those of the published model."""
     tokens = ("pad", "bos", "eos", "cls", "sep")
-    return {"classifier_dropout": 0.0, **{f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}}
+    return {f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}
 
 
 def _of_deberta(values: Values) -> Values:
@@ -152,11 +156,12 @@ def _for_deberta(values: Values) -> Values:
 
 
 ENCODERS: dict[str, Encoder] = {
-    "bert": Encoder("Bert", "bert.", base_pooler=True, masked_words={}, vocabulary=_WORD_PIECES),
+    "bert": Encoder("Bert", "bert.", keys=_DROPOUT, base_pooler=True, masked_words={}, vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
         "electra.",
+        keys=_DROPOUT,
         fixed={"pooler_act": "gelu_erf"},
         pooler="classifier.dense",
         choice_pooler="sequence_summary.summary",
@@ -175,8 +180,10 @@ ENCODERS: dict[str, Encoder] = {
             "hidden_act": "activation",
             "hidden_dropout_prob": "dropout",
             "attention_probs_dropout_prob": "attention_dropout",
+            "classifier_dropout_prob": "seq_classif_dropout",
         },
         fixed={"type_vocab_size": 0, "pooler_act": "relu", "layer_norm_eps": 1e-12},
+        classifier_dropout=0.2,
         parts=(
             ("encoder.layer", "transformer.layer"),
             ("attention.self.query", "attention.q_lin"),
@@ -202,7 +209,7 @@ ENCODERS: dict[str, Encoder] = {
     "albert": Encoder(
         "Albert",
         "albert.",
-        keys={"layer_groups": "num_hidden_groups"},
+        keys={"layer_groups": "num_hidden_groups", "classifier_dropout_prob": "classifier_dropout_prob"},
         defaults={
             "hidden_act": "gelu_new",
             "hidden_dropout_prob": 0.0,
@@ -210,6 +217,7 @@ ENCODERS: dict[str, Encoder] = {
             "layer_groups": 1,
             "embedding_size": 128,
         },
+        classifier_dropout=0.1,
         parts=(
             ("embeddings_project", "encoder.embedding_hidden_mapping_in"),
             (r"encoder\.layer\.(\d+)", r"encoder.albert_layer_groups.\1.albert_layers.0"),
@@ -250,7 +258,7 @@ ENCODERS: dict[str, Encoder] = {
     "deberta-v2": Encoder(
         "DebertaV2",
         "deberta.",
-        keys={"pooler_act": "pooler_hidden_act"},
+        keys={"pooler_act": "pooler_hidden_act", "classifier_dropout_prob": "cls_dropout"},
         fixed={"positions": position_kinds.DISENTANGLED},
         defaults={"layer_norm_eps": 1e-7, "type_vocab_size": 0, "pooler_act": "gelu"},
         parts=(
@@ -287,7 +295,9 @@ ENCODERS: dict[str, Encoder] = {
             "window_rotary_base": "local_rope_theta",
             "pooling": "classifier_pooling",
             "pooler_act": "classifier_activation",
+            **_DROPOUT,
         },
+        classifier_dropout=0.0,
         fixed={
             "type_vocab_size": 0,
             "positions": position_kinds.ROTARY,

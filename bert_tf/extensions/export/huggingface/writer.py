@@ -39,7 +39,6 @@ def write(exported: ExportJob, folder: Path) -> None:
         labels=exported.family.labels,
         facts={
             "pad_token_id": trained.vocabulary.pad_id,
-            "classifier_dropout": None,
             "dtype": "float32",
             **rule(exported.family),
         },
