@@ -199,10 +199,12 @@ def convert(
     if tokenizer is None:
         advice = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {usual} beside the weights{advice}")
-    vocabulary = library.read_tokenizer(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
+    architecture = str(values.get("architectures"))
+    # It raises what is wrong with it, before the weights are read.
+    vocabulary = library.read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
-    weights = read_weights(file, config, architecture=str(values.get("architectures")))
+    weights = read_weights(file, config, architecture=architecture)
     if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side", "right") != "right":
         raise CheckpointError(
             f"{source / text_rules.CONFIG}: truncation_side is not 'right': its model reads the end of long texts"

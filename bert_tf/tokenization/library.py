@@ -49,6 +49,7 @@ class LibraryVocabulary(Vocabulary):
         path: object = text_rules.PIPELINE,
         named_tokens: Mapping[str, str] = _UNNAMED,
         passes_segments: bool = True,
+        words_as_they_are: bool = False,
     ) -> None:
         """`named_tokens`: special tokens by role, as files beside it say; without `passes_segments` that of all texts is 0.
 
@@ -86,6 +87,8 @@ class LibraryVocabulary(Vocabulary):
         }
         if self.second_segment != segment:
             self._config |= roles.without_segments()
+        if words_as_they_are and self.to_text_of_words() != text:
+            self._config[roles.AS_THEY_ARE] = True
         self.folder: Path | None = None
         beside = [documents.to_json(self._config, sort_keys=True)] if self._config else []
         self.fingerprint = hashlib.sha256("\n".join([text, *beside]).encode()).hexdigest()
@@ -124,6 +127,8 @@ class LibraryVocabulary(Vocabulary):
 
     def to_text_of_words(self) -> str:
         """Each word has a blank before it, the first too: RoBERTa knows words so."""
+        if roles.AS_THEY_ARE in self._config:
+            return self._text
         content = documents.json_value(self._text)
         steps = [step for step in _steps(content.get("pre_tokenizer")) if step.get("add_prefix_space") is False]
         for step in steps:
@@ -170,7 +175,7 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
+def read_tokenizer(path: str | os.PathLike[str], *, words_as_they_are: bool = False) -> Vocabulary:
     """Reads a vocab.txt, a tokenizer.json, or a file of an extension, by the name's ending."""
     source = Path(path)
     content = _content(source)
@@ -179,6 +184,7 @@ def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
     beside: dict[str, Any] = {
         "named_tokens": roles.named_in(source.parent),
         "passes_segments": roles.passes_segments(source.parent),
+        "words_as_they_are": words_as_they_are or roles.reads_words_as_they_are(source.parent),
     }
     vocabulary = LibraryVocabulary(content, path=source, **beside)
     text = _with_added(vocabulary, source)

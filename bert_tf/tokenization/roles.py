@@ -19,6 +19,7 @@ SPECIAL_MAP = "special_tokens_map.json"
 PAD, UNK, MASK = "pad_token", "unk_token", "mask_token"
 CLS, SEP = "cls_token", "sep_token"
 _INPUTS, _SEGMENTS = "model_input_names", "token_type_ids"
+AS_THEY_ARE = "words_as_they_are"  # a key of ours
 _OF_VERSION_5 = "backend"  # a key of tokenizer_config.json
 _WITH_SEGMENTS = ("BertTokenizer", "DebertaTokenizer", "DebertaV2Tokenizer")
 _ANY = "<pad> a 1"  # a text that has pieces in any kind of tokenizer
@@ -65,6 +66,11 @@ def passes_segments(folder: Path) -> bool:
 def without_segments() -> dict[str, list[str]]:
     """Returns the entry of a tokenizer_config.json that `passes_segments` reads."""
     return {_INPUTS: ["input_ids", "attention_mask"]}
+
+
+def reads_words_as_they_are(folder: Path) -> bool:
+    """Whether a model from elsewhere that tags words has learned them without a blank before each, unless the file adds it."""
+    return text_rules.content(folder / text_rules.CONFIG).get(AS_THEY_ARE) is True
 
 
 def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:

@@ -59,6 +59,19 @@ def test_pairs_are_truncated_as_by_the_library(tokenizer, sizes, length):
     assert built([pair], tokenizer, length) == [by_library.encode(*pair).ids]
 
 
+@pytest.mark.parametrize("as_they_are", [True, False])
+def test_words_of_a_tagger_from_elsewhere_have_the_blanks_that_the_file_adds(as_they_are, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level())
+    vocabulary = library.read_tokenizer(tmp_path / "tokenizer.json", words_as_they_are=as_they_are)
+    for name, text in vocabulary.files().items():
+        (tmp_path / name).write_text(text)
+    again = library.read_tokenizer(tmp_path / "tokenizer.json")
+    assert again.fingerprint == vocabulary.fingerprint
+    expected = again.library.encode(["w1", "w2"], is_pretokenized=True, add_special_tokens=False).ids
+    found = [number for ids in library.tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
+    assert (found == expected) == as_they_are
+
+
 def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no_blank_before_the_piece(tokenizer, kind):
     assert not tokenizer.lower_case
     assert tokenizer.ids("Mill") != tokenizer.ids("mill")
