@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ from bert_tf.position_kinds import ABSOLUTE, DISENTANGLED, ROTARY, PositionKind
 # approximation (google-research/bert modeling.py), Hugging Face's the exact form with erf (activations.py).
 _ACTIVATIONS = {
     "published": {"gelu": "gelu_tanh"},
-    "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
+    "huggingface": {
+        "gelu": "gelu_erf",
+        "gelu_python": "gelu_erf",
+        **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
+    },
 }
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
 FIRST_TOKEN, MEAN = "cls", "mean"
@@ -48,6 +53,8 @@ PADDING = "pad_token_id"  # a key of Hugging Face's alone
 _FARTHEST = 1 << 16  # of models that have a row for each distance
 
 _LARGEST_NUMBER = 1e30  # fits a float32
+
+_WORD = re.compile(r"^\w+")
 
 _CHOICES: Mapping[str, Collection[str]] = {
     "positions": position_kinds.KINDS,
@@ -96,6 +103,7 @@ class BertConfig:
     gated: bool = False  # the feed-forward layer's activation is multiplied by a second half
     output_transform: bool = False  # the pooler has a LayerNorm, and is applied to each token before a head of tokens
     pooling: str = FIRST_TOKEN  # what the pooler reads
+    classifier_dropout_prob: float = 0.1  # of the pooler's output; published: 0.1, whatever the other rates are
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -183,7 +191,8 @@ class BertConfig:
         missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
         if missing:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
-        if values.get("position_embedding_type", "absolute") != "absolute":
+        reads_kind = "positions" not in row.fixed  # others have one kind; mmBERT's file calls it "sans_pos"
+        if reads_kind and values.get("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type must be 'absolute'")
         for key, why in _REFUSED.items():
             if values.get(key):
@@ -198,6 +207,11 @@ class BertConfig:
             values = {key: value for key, value in values.items() if key not in unread}
         arguments = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
         arguments = {**row.fixed, **row.defaults, **arguments}
+        if source == "huggingface":
+            arguments |= row.fixed
+            arguments.setdefault("classifier_dropout_prob", row.classifier_dropout)
+        if arguments.get("classifier_dropout_prob", 0.1) is None:
+            arguments["classifier_dropout_prob"] = arguments.get("hidden_dropout_prob", 0.1)
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         for field in ("hidden_act", "pooler_act"):
             activation = arguments.get(field, "gelu" if field == "hidden_act" else None)
@@ -206,7 +220,10 @@ class BertConfig:
         positions = arguments.get("max_position_embeddings")
         if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
             arguments["max_position_embeddings"] = positions - row.first_position
-        return cls(**arguments)
+        try:
+            return cls(**arguments)
+        except ConfigError as error:
+            raise ConfigError(_WORD.sub(lambda match: row.keys.get(match[0], match[0]), str(error), count=1)) from error
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> BertConfig:

@@ -25,16 +25,18 @@ class Encoder:
     classes: str  # prefix of transformers' class names
     prefix: str  # of the encoder's weights in a file with a head
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
-    fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
+    fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, whatever config.json has
     defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if config.json leaves them out
     parts: tuple[tuple[str, str], ...] = ()  # patterns in BERT's weight names, and their replacements, in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless `base_pooler`
+    classifier_dropout: float | None = None  # if config.json leaves it out; None: the rate of the layers
     base_pooler: bool = False  # whether the model without a head has it
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
     pooler_norm: str | None = None  # LayerNorm after it
     classifier: str = "classifier"  # output layer of the sentence classifier
     answers: str = "qa_outputs"  # output layer of question answering
     masked_words: Mapping[str, str] | None = None  # head of masked words, by BERT's names; None if it has another form
+    masked_words_act: str = ""  # its activation; empty: that of the layers
     vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
@@ -68,14 +70,18 @@ _DECODER = "cls.predictions.decoder"  # the word vectors again
 _LM_HEAD = {**_masked_words("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"), _DECODER: "lm_head.decoder"}
 
 
+_DROPOUT = {"classifier_dropout_prob": "classifier_dropout"}
+
 # Liu et al. (2019, arXiv 1907.11692): one segment. Their code numbers positions from the id of padding on, which is 1.
 _ROBERTA = Encoder(
     "Roberta",
     "roberta.",
+    keys=_DROPOUT,
     pooler="classifier.dense",
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
     masked_words=_LM_HEAD,
+    masked_words_act="gelu_erf",
     first_position=2,
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
@@ -88,6 +94,9 @@ def _of_modernbert(values: Values) -> Values:
         raise ConfigError(f"rope_scaling is {values['rope_scaling']!r:.80}, only null can be loaded")
     if values.get("embedding_dropout", 0) != values.get("mlp_dropout", 0):
         raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, expected that of mlp_dropout")
+    window = values.get("local_attention")
+    if isinstance(window, int) and window < 2:
+        raise ConfigError(f"local_attention is {window}, expected at least 2")
     types = values.get("layer_types")
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types, values.get("num_hidden_layers"))
@@ -115,9 +124,9 @@ def _every(types: Any, layers: Any) -> int:
 
 
 def _for_modernbert(values: Values) -> Values:
-    """Rates cannot be null; tokens that the vocabulary does not name would be those of the published model."""
+    """Tokens that the vocabulary does not name would be those of the published model."""
     tokens = ("pad", "bos", "eos", "cls", "sep")
-    return {"classifier_dropout": 0.0, **{f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}}
+    return {f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}
 
 
 def _of_deberta(values: Values) -> Values:
@@ -147,11 +156,12 @@ def _for_deberta(values: Values) -> Values:
 
 
 ENCODERS: dict[str, Encoder] = {
-    "bert": Encoder("Bert", "bert.", base_pooler=True, masked_words={}, vocabulary=_WORD_PIECES),
+    "bert": Encoder("Bert", "bert.", keys=_DROPOUT, base_pooler=True, masked_words={}, vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
         "electra.",
+        keys=_DROPOUT,
         fixed={"pooler_act": "gelu_erf"},
         pooler="classifier.dense",
         choice_pooler="sequence_summary.summary",
@@ -170,8 +180,10 @@ ENCODERS: dict[str, Encoder] = {
             "hidden_act": "activation",
             "hidden_dropout_prob": "dropout",
             "attention_probs_dropout_prob": "attention_dropout",
+            "classifier_dropout_prob": "seq_classif_dropout",
         },
-        fixed={"type_vocab_size": 0, "pooler_act": "relu"},
+        fixed={"type_vocab_size": 0, "pooler_act": "relu", "layer_norm_eps": 1e-12},
+        classifier_dropout=0.2,
         parts=(
             ("encoder.layer", "transformer.layer"),
             ("attention.self.query", "attention.q_lin"),
@@ -197,7 +209,7 @@ ENCODERS: dict[str, Encoder] = {
     "albert": Encoder(
         "Albert",
         "albert.",
-        keys={"layer_groups": "num_hidden_groups"},
+        keys={"layer_groups": "num_hidden_groups", "classifier_dropout_prob": "classifier_dropout_prob"},
         defaults={
             "hidden_act": "gelu_new",
             "hidden_dropout_prob": 0.0,
@@ -205,6 +217,7 @@ ENCODERS: dict[str, Encoder] = {
             "layer_groups": 1,
             "embedding_size": 128,
         },
+        classifier_dropout=0.1,
         parts=(
             ("embeddings_project", "encoder.embedding_hidden_mapping_in"),
             (r"encoder\.layer\.(\d+)", r"encoder.albert_layer_groups.\1.albert_layers.0"),
@@ -237,6 +250,7 @@ ENCODERS: dict[str, Encoder] = {
         choice_pooler="mpnet.pooler.dense",
         classifier="classifier.out_proj",
         masked_words=_LM_HEAD,
+        masked_words_act="gelu_erf",
         first_position=2,
         expected={"pad_token_id": 1, "relative_attention_num_buckets": 32},  # their code has 32, whatever the file says
     ),
@@ -244,7 +258,7 @@ ENCODERS: dict[str, Encoder] = {
     "deberta-v2": Encoder(
         "DebertaV2",
         "deberta.",
-        keys={"pooler_act": "pooler_hidden_act"},
+        keys={"pooler_act": "pooler_hidden_act", "classifier_dropout_prob": "cls_dropout"},
         fixed={"positions": position_kinds.DISENTANGLED},
         defaults={"layer_norm_eps": 1e-7, "type_vocab_size": 0, "pooler_act": "gelu"},
         parts=(
@@ -281,7 +295,9 @@ ENCODERS: dict[str, Encoder] = {
             "window_rotary_base": "local_rope_theta",
             "pooling": "classifier_pooling",
             "pooler_act": "classifier_activation",
+            **_DROPOUT,
         },
+        classifier_dropout=0.0,
         fixed={
             "type_vocab_size": 0,
             "positions": position_kinds.ROTARY,

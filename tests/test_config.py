@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf.config import ACTIVATIONS, BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 
 PUBLISHED = {"vocab_size": 100, "hidden_size": 12, "num_hidden_layers": 2}
@@ -98,6 +99,45 @@ def test_unusable_value_is_named(name, value, expected):
     with pytest.raises(ConfigError) as caught:
         BertConfig.from_dict({**PUBLISHED, name: value})
     assert str(caught.value).startswith(expected)
+
+
+DEBERTA = {"relative_attention": True, "position_biased_input": False, "pos_att_type": "p2c|c2p", "share_att_key": True}
+DEBERTA |= {"norm_rel_ebd": "layer_norm", "position_buckets": 8}
+OF_OTHERS = [
+    ("modernbert", {"position_embedding_type": "sans_pos"}, {}),  # mmBERT
+    ("modernbert", {"local_attention": 0}, "local_attention is 0, expected at least 2"),
+    ("modernbert", {"local_attention": 5}, "local_attention is 5, expected an even number"),
+    ("modernbert", {"norm_eps": -1}, "norm_eps is -1, expected a positive number"),
+    ("distilbert", {"layer_norm_eps": 0.1, "type_vocab_size": 2}, {"layer_norm_eps": 1e-12, "type_vocab_size": 0}),
+    ("bert", {"hidden_act": "gelu_fast"}, {"hidden_act": "gelu_tanh"}),
+    *(
+        (kind, rates, {"classifier_dropout_prob": rate})
+        for kind, rates, rate in (
+            ("bert", {"classifier_dropout": 0.3}, 0.3),
+            ("electra", {"classifier_dropout": None, "hidden_dropout_prob": 0.0}, 0.0),
+            ("roberta", {"hidden_dropout_prob": 0.2, "type_vocab_size": 1}, 0.2),
+            ("mpnet", {"hidden_dropout_prob": 0.05}, 0.05),
+            ("distilbert", {"dropout": 0.3}, 0.2),
+            ("albert", {"hidden_dropout_prob": 0.0}, 0.1),
+            ("deberta-v2", {**DEBERTA, "cls_dropout": 0.3}, 0.3),
+            ("modernbert", {}, 0.0),
+        )
+    ),
+    ("bert", {"hidden_act": "gelu_python"}, {"hidden_act": "gelu_erf"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "expected"), OF_OTHERS)
+def test_other_types_read_what_transformers_reads_and_name_its_keys(kind, values, expected):
+    keys = ENCODERS[kind].keys
+    sizes = {keys.get(name, name): value for name, value in PUBLISHED.items() if isinstance(value, int)}
+    whole = {**sizes, "model_type": kind, "type_vocab_size": 0, **values}
+    if isinstance(expected, str):
+        with pytest.raises(ConfigError, match=f"^{expected}"):
+            BertConfig.from_dict(whole, source="huggingface")
+    else:
+        config = BertConfig.from_dict(whole, source="huggingface")
+        assert {name: getattr(config, name) for name in expected} == expected
 
 
 def test_dropout_may_be_zero():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -18,14 +17,14 @@ from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
 from bert_tf.checkpoints.hub_names import HubName
-from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
+from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes, task_head
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
-from bert_tf.errors import BertError, CheckpointError
+from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log
@@ -36,16 +35,13 @@ CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
-# In the header of a safetensors file with a pre-training or task head.
-_OF_HEADS = (
-    *(b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.'),
-    *(b'"lm_head.bias"', b'"vocab_projector.bias"', b'"lm_predictions.lm_head.bias"', b'"decoder.bias"'),
-)
+_FORMAT = b"2"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
+_BIAS_OF_HEAD = "cls/predictions/output_bias"
 _BUFFERS = ("position_ids", "token_type_ids")  # constants that some files have
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "f8_e4m3", "f8_e5m2")  # NumPy lacks the last two, and says so
 
@@ -76,6 +72,8 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
         log.warning("%s: has no pooler: it is newly initialized", path)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
+    if config.output_transform and "MaskedLM" in architecture:
+        weights.setdefault(_BIAS_OF_HEAD, np.zeros(config.vocab_size, np.float32))  # "decoder_bias": false
     copied = ENCODERS[config.model_type].of_masked_words(_WORDS_OF_HEAD)
     words_of_head = stored.read(names[copied]) if copied in names else None
     if words_of_head is not None and not np.array_equal(words_of_head, weights[_WORDS]):
@@ -201,17 +199,23 @@ def convert(
     if tokenizer is None:
         advice = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {usual} beside the weights{advice}")
-    vocabulary = library.read_tokenizer(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
+    architecture = str(values.get("architectures"))
+    # It raises what is wrong with it, before the weights are read.
+    vocabulary = library.read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
-    weights = read_weights(file, config, architecture=str(values.get("architectures")))
+    weights = read_weights(file, config, architecture=architecture)
+    if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side", "right") != "right":
+        raise CheckpointError(
+            f"{source / text_rules.CONFIG}: truncation_side is not 'right': its model reads the end of long texts"
+        )
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
         record = _record(values, weights)
         if record:
-            record.update(_length(source, config))
+            record["max_seq_length"] = _length(source, config)
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(library.SENTENCEPIECE):
@@ -224,13 +228,11 @@ def convert(
         write_sums(temporary)
 
 
-def _length(source: Path, config: BertConfig) -> dict[str, int]:
-    """Word pieces to which the tokenizer of transformers cuts texts; empty if it does not say."""
-    path = source / text_rules.CONFIG
-    values = documents.json_value(documents.read_text(path)) if path.is_file() else {}
-    length = values.get("model_max_length") if isinstance(values, dict) else None
+def _length(source: Path, config: BertConfig) -> int:
+    """Word pieces to which the tokenizer of transformers cuts texts; if it does not say, all that the model knows."""
+    length = text_rules.content(source / text_rules.CONFIG).get("model_max_length")
     is_known = isinstance(length, int) and 2 < length <= config.max_position_embeddings  # 10^30 stands for unknown
-    return {"max_seq_length": int(cast(int, length))} if is_known else {}
+    return int(cast(int, length)) if is_known else config.max_position_embeddings
 
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
@@ -259,28 +261,13 @@ def converted(
 ) -> Path:
     """Returns the cached TensorFlow checkpoint of a Hugging Face folder, see `unchanged`."""
     source = Path(folder).resolve()
-    digest = hashlib.sha256(f"{of_hub.name}@{of_hub.revision}".encode() if of_hub else b"")
+    digest = hashlib.sha256(_FORMAT + (f"{of_hub.name}@{of_hub.revision}".encode() if of_hub else b""))
     name = of_hub.name.rpartition("/")[2] if of_hub else source.name
-    _add(digest, (source / CONFIG_NAME, source / VOCABULARY_NAME))
     weights = weight_files.in_folder(source)
-    if weights is not None:
-        _add(digest, weight_files.all_of(weights))
-        header = _header(weights) if weights.name == WEIGHTS_NAME else b""
-        for head in filter(header.__contains__, _OF_HEADS):  # unlike a conversion without the head
-            digest.update(head)
-        if weights.name != WEIGHTS_NAME and _has_masked_words(source):  # unlike conversions by earlier versions
-            digest.update(b"masked words")
-    _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)))
+    beside = (CONFIG_NAME, VOCABULARY_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
+    _add(digest, (*(source / name for name in beside), *(weight_files.all_of(weights) if weights else ())))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
-
-
-def _has_masked_words(source: Path) -> bool:
-    """Whether the encoder of a folder is another one than BERT, with a head of masked words of known names."""
-    row = None
-    with contextlib.suppress(OSError, ValueError, BertError):  # `convert` says what is wrong
-        row = ENCODERS.get(str(documents.read_json(source / CONFIG_NAME).get("model_type")))
-    return bool(row and row.masked_words)
 
 
 def _add(digest: Any, paths: Iterable[Path]) -> None:
@@ -289,11 +276,6 @@ def _add(digest: Any, paths: Iterable[Path]) -> None:
             with files.open_plain(path) as stream:
                 for block in iter(lambda stream=stream: stream.read(1 << 20), b""):  # type: ignore[misc]
                     digest.update(block)
-
-
-def _header(path: Path) -> bytes:
-    size = int.from_bytes(files.read_begin(path, 8), "little")
-    return files.read_begin(path, 8 + min(size, files.LARGEST))
 
 
 def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:

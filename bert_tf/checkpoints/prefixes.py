@@ -6,8 +6,10 @@ import contextlib
 import glob
 import os
 import re
+import sys
 from pathlib import Path
 
+from bert_tf import versions
 from bert_tf.checkpoints import hub_names, model_formats
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.io import files
@@ -38,6 +40,9 @@ def refuse_missing_model(name: str) -> None:
     A model of the hub is looked up there: FlagError if the package for it is missing.
     """
     of_hub = hub_names.parsed(name)
+    has_another_form = (of_hub is not None or os.path.isdir(name)) and model_formats.file_of(name) is None
+    if has_another_form and versions.installed_tensorflow() is None:
+        raise CheckpointError(f"{name}: {versions.without_tensorflow(sys.version_info[:2])}")
     if of_hub is not None:
         from bert_tf.checkpoints import hub  # imports this module
 

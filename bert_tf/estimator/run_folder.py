@@ -80,7 +80,7 @@ _TASK = ("task_name", "kind")
 _TOGETHER = ("task_name", "labels", "kind")  # a task's record has all of them
 _MEANING = ("kind", "labels", "do_lower_case")
 # Configuration keys that do not affect the outputs of trained weights.
-OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "initializer_range")
 
 
 @contextlib.contextmanager
@@ -229,9 +229,11 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {mismatch}")
-    current = config.as_dict()
-    earlier = {**current, **record.get("bert_config", {}), **{name: current[name] for name in OF_TRAINING_ONLY}}
-    differences = _differences(earlier, current)
+    current, recorded = (
+        {name: value for name, value in values.items() if name not in OF_TRAINING_ONLY}
+        for values in (config.as_dict(), record.get("bert_config", {}))
+    )
+    differences = _differences({**current, **recorded}, current)
     if differences:
         problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {mismatch}")
     return problems

@@ -68,7 +68,7 @@ class Features:
 
     token_ids: IntArray  # [total] all rows, with [CLS] and [SEP]
     lengths: IntArray  # [N] tokens of each row
-    first_lengths: IntArray  # [N] tokens of segment 0: [CLS], first text, [SEP]
+    first_lengths: IntArray  # [N] tokens of segment 0: [CLS], first text, [SEP]; or all, see `of_first_segment`
     targets: Mapping[str, Array]  # [N, ...], [total, ...] or [all slots, ...], by axis
     fields: tuple[Field, ...]  # of `targets`, in order
     example_ids: IntArray | None = None  # [N] ascending; None if rows are examples
@@ -299,6 +299,11 @@ def marked_rows(lengths: IntArray, vocabulary: Vocabulary) -> tuple[IntArray, Nu
     token_ids = np.full(int(lengths.sum(dtype=np.int64)), vocabulary.sep_id, np.int32)
     token_ids[starts] = vocabulary.cls_id
     return token_ids, starts
+
+
+def of_first_segment(first_lengths: IntArray, lengths: IntArray, vocabulary: Vocabulary) -> IntArray:
+    """Returns the tokens of segment 0 in rows of `lengths` [N] whose first texts end at `first_lengths` [N]."""
+    return first_lengths if vocabulary.second_segment else lengths
 
 
 def copy(pieces: TextPieces, spans: Sequence[Span], token_ids: IntArray, to: Numbers) -> Numbers:

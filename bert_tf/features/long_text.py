@@ -52,7 +52,7 @@ def truncate(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 
 
 def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
-    """As Hugging Face `tokenizers`: like `truncate`, but shortens the first text on a tie."""
+    """As Hugging Face `tokenizers`: like `truncate`, but the odd token is that of the longer text, of the second on a tie."""
     is_longer = first > second
     in_order, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
     first_kept, second_kept = (np.where(is_longer, length, other) for length, other in zip(in_order, swapped))
@@ -104,4 +104,7 @@ CUTS: dict[str, Callable[[IntArray, IntArray, IntArray], Cut]] = {
     HEAD_TAIL: head_tail,
     WINDOWS: windows,
 }
-CUTS_OF_LIBRARIES = {**CUTS, LONGEST_FIRST: longest_first}  # not a setting; exports are compared with it
+CUTS_OF_LIBRARIES = {
+    **CUTS,
+    LONGEST_FIRST: longest_first,
+}  # not a setting; of a tokenizer.json, and exports are compared with it

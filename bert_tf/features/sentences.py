@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.features.columns import Array, Features, copy, joined, marked_rows, total
-from bert_tf.features.long_text import CUTS_OF_LIBRARIES, TRUNCATE
+from bert_tf.features.columns import Array, Features, copy, joined, marked_rows, of_first_segment, total
+from bert_tf.features.long_text import CUTS_OF_LIBRARIES, LONGEST_FIRST, TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.tokenization.tokenizer import Tokenizer
 
@@ -28,8 +28,11 @@ def build(
 ) -> Features:
     """Converts a split to features, in order; every row has the label [E, ...] of its example.
 
-    `max_seq_length` includes special tokens, at least 5; `long_text` is a key of `long_text.CUTS_OF_LIBRARIES`.
+    `max_seq_length` includes special tokens, at least 5; `long_text` is a key of `long_text.CUTS_OF_LIBRARIES`. Pairs of a
+    tokenizer.json are truncated as `tokenizers` does.
     """
+    if long_text == TRUNCATE and tokenizer.vocabulary.own_rules:
+        long_text = LONGEST_FIRST
     pairs = list(texts)
     first = joined(tokenizer.ids(text) for text, _ in pairs)
     second = joined(tokenizer.ids(text or "") for _, text in pairs)
@@ -46,7 +49,7 @@ def build(
     return Features(
         token_ids=token_ids,
         lengths=lengths,
-        first_lengths=first_lengths,
+        first_lengths=of_first_segment(first_lengths, lengths, tokenizer.vocabulary),
         targets={} if labels is None else {labels[0].name: labels[1][rows]},
         fields=() if labels is None else labels[:1],
         example_ids=cut.example_ids,

@@ -16,7 +16,7 @@ from bert_tf.fields import Field
 from bert_tf.io import atomic, documents
 from bert_tf.tasks.base import Example
 
-FORMAT_VERSION = "2"  # of the stored data, and of the conversion of texts to features
+FORMAT_VERSION = "3"  # of the stored data, and of the conversion of texts to features
 
 
 @dataclasses.dataclass(frozen=True)

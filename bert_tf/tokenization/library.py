@@ -42,8 +42,16 @@ class LibraryVocabulary(Vocabulary):
     file = text_rules.PIPELINE
     own_rules = True
 
-    def __init__(self, text: str, *, path: object = text_rules.PIPELINE, named_tokens: Mapping[str, str] = _UNNAMED) -> None:
-        """`named_tokens`: special tokens by role, as files beside it say.
+    def __init__(
+        self,
+        text: str,
+        *,
+        path: object = text_rules.PIPELINE,
+        named_tokens: Mapping[str, str] = _UNNAMED,
+        passes_segments: bool = True,
+        words_as_they_are: bool = False,
+    ) -> None:
+        """`named_tokens`: special tokens by role, as files beside it say; without `passes_segments` that of all texts is 0.
 
         Raises VocabularyError for a file without padding or of an unknown template, FlagError without the library.
         """
@@ -57,9 +65,11 @@ class LibraryVocabulary(Vocabulary):
         self.tokens = tuple(by_id.get(number, f"[{number}]") for number in range(max(by_id, default=0) + 1))
         with _readable(path):
             template = roles.template(self.library, path)
-        self.cls_id, self.sep_id, self.separators = template
+        self.cls_id, self.sep_id, self.separators, segment = template
+        self.second_segment = segment if passes_segments else 0
         if max(self.cls_id, self.sep_id) >= len(self.tokens):
-            raise VocabularyError(f"puts a token {max(template)} around texts, but there are {len(self.tokens)} pieces", path)
+            around = max(self.cls_id, self.sep_id)
+            raise VocabularyError(f"puts a token {around} around texts, but there are {len(self.tokens)} pieces", path)
         unknown = getattr(self.library.model, "unk_token", None)  # of all but Unigram
         pad, unk, mask = (
             roles.token_of(role, self._ids, named_tokens, own=unknown if role == roles.UNK else None) for role in _FOUND
@@ -70,13 +80,17 @@ class LibraryVocabulary(Vocabulary):
             )
         self.pad_id, self.unk_id, self._mask_id = self._ids[pad], self._ids.get(unk, _NO_ID), self._ids.get(mask)
         self.special = (pad, unk, self.tokens[self.cls_id], self.tokens[self.sep_id], mask)
-        self._named = {
+        self._config: dict[str, Any] = {
             role: token
             for role, token in zip(_FOUND, (pad, unk, mask))
             if token != roles.token_of(role, self._ids, {}, own=unknown if role == roles.UNK else None)
         }
+        if self.second_segment != segment:
+            self._config |= roles.without_segments()
+        if words_as_they_are and self.to_text_of_words() != text:
+            self._config[roles.AS_THEY_ARE] = True
         self.folder: Path | None = None
-        beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []
+        beside = [documents.to_json(self._config, sort_keys=True)] if self._config else []
         self.fingerprint = hashlib.sha256("\n".join([text, *beside]).encode()).hexdigest()
 
     def word_piece(self, number: int) -> str:
@@ -107,12 +121,14 @@ class LibraryVocabulary(Vocabulary):
         return self._text
 
     def files(self) -> dict[str, str]:
-        """A second file says which tokens are special, if their names do not."""
-        beside = {text_rules.CONFIG: documents.to_json(self._named, indent=2) + "\n"} if self._named else {}
+        """A second file says which tokens are special, if their names do not, and that segments are not passed."""
+        beside = {text_rules.CONFIG: documents.to_json(self._config, indent=2) + "\n"} if self._config else {}
         return {self.file: self._text, **beside}
 
     def to_text_of_words(self) -> str:
         """Each word has a blank before it, the first too: RoBERTa knows words so."""
+        if roles.AS_THEY_ARE in self._config:
+            return self._text
         content = documents.json_value(self._text)
         steps = [step for step in _steps(content.get("pre_tokenizer")) if step.get("add_prefix_space") is False]
         for step in steps:
@@ -159,17 +175,21 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read_tokenizer(path: str | os.PathLike[str]) -> Vocabulary:
+def read_tokenizer(path: str | os.PathLike[str], *, words_as_they_are: bool = False) -> Vocabulary:
     """Reads a vocab.txt, a tokenizer.json, or a file of an extension, by the name's ending."""
     source = Path(path)
     content = _content(source)
     if content is None:
         return Vocabulary.from_file(source)
-    token_by_role = roles.named_in(source.parent)
-    vocabulary = LibraryVocabulary(content, path=source, named_tokens=token_by_role)
+    beside: dict[str, Any] = {
+        "named_tokens": roles.named_in(source.parent),
+        "passes_segments": roles.passes_segments(source.parent),
+        "words_as_they_are": words_as_they_are or roles.reads_words_as_they_are(source.parent),
+    }
+    vocabulary = LibraryVocabulary(content, path=source, **beside)
     text = _with_added(vocabulary, source)
     if text is not None:
-        vocabulary = LibraryVocabulary(text, path=source, named_tokens=token_by_role)
+        vocabulary = LibraryVocabulary(text, path=source, **beside)
     vocabulary.folder = source.absolute().parent
     return vocabulary
 

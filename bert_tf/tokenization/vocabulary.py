@@ -32,6 +32,7 @@ class Vocabulary:
 
     file = "vocab.txt"  # its name beside a model
     separators = 1  # [SEP] between two texts
+    second_segment = 1  # of the second text; that of the first is 0
     special: tuple[str, ...] = SPECIAL_TOKENS  # an empty one is missing
     own_rules = False  # whether the file also sets splitting and lower-casing
 

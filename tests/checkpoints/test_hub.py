@@ -3,12 +3,14 @@
 import importlib.util
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 import safetensors.numpy
 
 import bert_tf
+from bert_tf import versions
 from bert_tf.checkpoints import converted_files, hub, hub_names, huggingface, prefixes
 from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -172,3 +174,10 @@ def test_without_the_package_one_line_says_how_to_install_it_or_to_do_without(mo
     expected = r"^org/name-v1: no checkpoint of this name here; to fetch it from .* hub: pip install 'huggingface_hub>=.*"
     with pytest.raises(FlagError, match=expected + r"\(hf download org/name-v1 --local-dir=name-v1\) and name the folder$"):
         prefixes.refuse_missing_model("org/name-v1")
+
+
+@pytest.mark.parametrize("name", ["org/name", "hub:org/name@main", "."])
+def test_without_tensorflow_a_name_of_anything_but_an_exported_model_is_said_to_need_it(name, monkeypatch):
+    monkeypatch.setattr(versions, "installed_tensorflow", lambda: None)
+    with pytest.raises(CheckpointError, match=rf"^{re.escape(name)}: this needs TensorFlow, which is not installed"):
+        prefixes.refuse_missing_model(name)

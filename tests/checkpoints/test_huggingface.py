@@ -227,6 +227,13 @@ def added(name):
     return change
 
 
+def of_end(folder):
+    (folder / "tokenizer_config.json").write_text('{"truncation_side": "left"}')
+    path = folder / "model.safetensors"
+    head = {"classifier.weight": np.ones([2, 8], np.float32), "classifier.bias": np.ones(2, np.float32)}
+    safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
+
+
 BEYOND = [
     (lambda folder: configure(folder, num_hidden_layers=1), "it has 2 layers, the configuration says 1"),
     (lambda folder: configure(folder, type_vocab_size=0), "embeddings.token_type_embeddings.weight would not be used"),
@@ -236,6 +243,7 @@ BEYOND = [
     (lambda folder: configure(folder, is_decoder=True), "config.json: is_decoder is True: a decoder reads only"),
     (lambda folder: configure(folder, add_cross_attention=True), "config.json: add_cross_attention is True"),
     (lambda folder: configure(folder, quantization_config={"bits": 8}), "config.json: quantization_config is {'bits': 8}"),
+    (of_end, "tokenizer_config.json: truncation_side is not 'right': its model reads the end of long texts"),
     (lambda folder: (folder / "added_tokens.json").write_text('{"x": 20000000}'), "has the id 20000000, but the pieces end at"),
 ]
 

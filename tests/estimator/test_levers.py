@@ -23,7 +23,6 @@ from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.batching import Batching, Schedule
 from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.tasks.base import TRAIN, Limits
 from bert_tf.tasks.registry import get_task
@@ -72,9 +71,8 @@ def losses(case: Case, *, off=(), bias_correction=False, same_masks=False) -> li
         if same_masks:
             masks = MasksByToken(batch["input_mask"], case, execution, tf1.train.get_or_create_global_step())
             patch.setattr(model_fn, "_dropout", lambda *_: masks)
-        else:
-            patch.setattr(heads, "DROPOUT_RATE", 0.0)
-        model = Model(case.config, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
+        config = case.config if same_masks else dataclasses.replace(case.config, classifier_dropout_prob=0.0)
+        model = Model(config, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
         spec = make_model_fn(model)(batch, model_fn.TRAIN)
         assert not same_masks or masks.calls == 3 * case.config.num_hidden_layers + 2
         session.run(tf1.global_variables_initializer())

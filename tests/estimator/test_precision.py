@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf.inputs.batching import Batching, Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization import loss_scale
 from tests import classifier, processes
 from tests.estimator import toy
@@ -92,9 +91,7 @@ def test_float16_continues_with_its_scale(overflown, tmp_path, pretrained):
 XLA_RUN = """
 import sys
 from pathlib import Path
-from bert_tf.modeling.heads import sentence as heads
 from tests.estimator import test_precision, toy
-heads.DROPOUT_RATE = 0.0
 folder = Path(sys.argv[1])
 test_precision.train_for_xla(folder, toy.restore_plan(folder / "model"), xla=True)
 """
@@ -102,7 +99,8 @@ test_precision.train_for_xla(folder, toy.restore_plan(folder / "model"), xla=Tru
 
 def train_for_xla(folder, restore, *, xla):
     """Trains without dropout, with one shape for all batches; returns the losses."""
-    sure = dataclasses.replace(toy.CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob")
+    sure = dataclasses.replace(toy.CONFIG, **dict.fromkeys(rates, 0.0))
     execution = Execution(pack_tokens=False)
     training = {**ONCE, "batching": Batching(pad_to=12)}
     defer = classifier.parse(["run_classifier.py", "--task_name=MRPC", f"--xla={xla}"]).speed.defer_embeddings
@@ -112,8 +110,7 @@ def train_for_xla(folder, restore, *, xla):
 
 
 @pytest.mark.several_machines  # a process that compiles
-def test_xla_trains_to_the_same_losses_and_compiles_once(tmp_path, pretrained, monkeypatch):
-    monkeypatch.setattr(heads, "DROPOUT_RATE", 0.0)
+def test_xla_trains_to_the_same_losses_and_compiles_once(tmp_path, pretrained):
     (tmp_path / "run.py").write_text(XLA_RUN)
     environment = {**os.environ, "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit", "XLA_FLAGS": f"--xla_dump_to={tmp_path / 'dump'}"}
     done = processes.run([tmp_path / "run.py", tmp_path / "xla"], environment=environment)

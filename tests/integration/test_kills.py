@@ -15,7 +15,6 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.batch import inputs
 from bert_tf.extensions.distill import part as distillation
-from bert_tf.modeling.heads import sentence
 from tests import processes
 from tests.integration import commands, families
 from tests.tiny import HALVES, write_project
@@ -178,11 +177,6 @@ def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
     assert len(families.losses(tmp_path / "out")) == STEPS
 
 
-def without_dropout():
-    """The rate of the head is not a setting."""
-    sentence.DROPOUT_RATE = 0.0
-
-
 @pytest.fixture(scope="module")
 def plain(flags, data, project):
     """Flags of a run without dropout that only trains, at one rate however many steps there are.
@@ -198,10 +192,10 @@ def test_it_learns_and_parts_of_a_batch_add_up(plain, problem, tmp_path):
     if problem == "contrastive":
         pytest.skip("the loss compares the examples of a part")
     steps = 120 if problem in ("choice", "similarity") else 4  # that the others learn is shown by tests of their own
-    families.run(plain(tmp_path / "whole", num_train_steps=steps), without_dropout)
+    families.run(plain(tmp_path / "whole", num_train_steps=steps))
     found = families.losses(tmp_path / "whole")
     assert steps == 4 or np.mean(found[-10:]) < 0.7 * np.mean(found[:10])
-    families.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", steps=4, before=without_dropout)
+    families.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", steps=4)
 
 
 def test_a_run_is_reported_and_a_batch_job_predicts_the_same(problem, trained, data, tmp_path):

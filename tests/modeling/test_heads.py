@@ -1,5 +1,7 @@
 """Heads over one vector per sequence and over all tokens, and what all heads share."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,15 +22,17 @@ tf1 = tf.compat.v1
 CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
 
 
-def test_drops_the_pooled_vector_by_the_published_rate():
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_drops_the_pooled_vector_by_the_rate_of_the_configuration(rate):
     """Scores are compared with those of transformers in test_encoders_oracle.py."""
     recorder, weights = Recorder(factor=10.0), {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
 
     def build():
         encoded = Encoded(tf.constant([[1.0, 1.0]]), None)
-        return heads.ClassificationHead(1).compute(encoded, {}, CONFIG, Execution(dropout=recorder))["logits"]
+        config = dataclasses.replace(CONFIG, classifier_dropout_prob=rate)
+        return heads.ClassificationHead(1).compute(encoded, {}, config, Execution(dropout=recorder))["logits"]
 
-    assert (evaluate(build, weights).tolist(), recorder.rates) == ([[30.5]], [0.1])
+    assert (evaluate(build, weights).tolist(), recorder.rates) == ([[30.5]], [rate])
 
 
 LOGITS = np.random.default_rng(0).normal(0, 2, [4, 3]).astype(np.float32)

@@ -3,6 +3,7 @@
 `write_encoders_oracle.py` wrote masked_words_oracle.npz.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -184,3 +185,33 @@ def test_a_head_of_next_sentences_is_that_of_bert_alone():
     config = BertConfig.from_dict(json.loads(str(ORACLE["modernbert/config"])))
     with pytest.raises(FlagError, match="a pre-training head of modernbert cannot be exported"):
         huggingface_export.of_encoder(huggingface_export.class_of(PRETRAINING), config)
+
+
+@pytest.mark.parametrize(("kind", "is_gelu"), [("roberta", True), ("mpnet", True), ("distilbert", False)])
+def test_the_head_of_roberta_and_mpnet_has_gelu_whatever_the_layers_have(kind, is_gelu, tmp_path):
+    """Feed-forward layers of zeros make no use of an activation."""
+    folder = write_folder(tmp_path / kind, kind)
+    zeros = {
+        name: value * 0 if ".output.dense" in name or "lin2" in name else value for name, value in weights_of(kind).items()
+    }
+    safetensors.numpy.save_file(zeros, folder / "model.safetensors")
+    config, weights = read(folder)
+    of_gelu, of_relu = (
+        evaluate(lambda config=config: mean_loss(config, PUBLISHED), weights)[0]["masked_lm_log_probs"]
+        for config in (config, dataclasses.replace(config, hidden_act="relu"))
+    )
+    assert np.array_equal(of_gelu, of_relu) == is_gelu
+
+
+def test_modernbert_may_have_no_bias_of_words(tmp_path):
+    folder = write_folder(tmp_path / "hf", "modernbert")
+    without = weights_of("modernbert")
+    bias = without.pop("decoder.bias")
+    safetensors.numpy.save_file(without, folder / "model.safetensors")
+    config, weights = read(folder)
+    outputs, _ = evaluate(lambda: mean_loss(config, PUBLISHED), weights)
+    logits = ORACLE["modernbert/logits"].astype(np.float64) - bias
+    best = -np.sort(-special.log_softmax(logits, axis=-1)[ORACLE["labels"] >= 0], axis=-1)
+    real = np.arange(batch()["slots"].max()) < batch()["slots"][:, None]
+    found = outputs["masked_lm_top_log_probs"][real]
+    np.testing.assert_allclose(found, best[:, : found.shape[-1]], atol=1e-5)

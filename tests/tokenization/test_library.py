@@ -9,7 +9,6 @@ import pytest
 
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.features import sentences
-from bert_tf.features.long_text import LONGEST_FIRST
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests import tokenizer_files
@@ -33,7 +32,7 @@ def tokenizer(kind):
 
 
 def built(texts, tokenizer, length: int) -> list[list[int]]:
-    return rows(sentences.build(texts, None, tokenizer, max_seq_length=length, long_text=LONGEST_FIRST))
+    return rows(sentences.build(texts, None, tokenizer, max_seq_length=length))
 
 
 def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer):
@@ -49,6 +48,28 @@ def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer)
         words = text.split()
         expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]
         assert tokenizer.of_words(words) == expected, text
+
+
+@pytest.mark.parametrize("length", [8, 9, 12, 13])
+@pytest.mark.parametrize("sizes", [(1, 9), (9, 1), (5, 6), (6, 5), (6, 6), (3, 9)])
+def test_pairs_are_truncated_as_by_the_library(tokenizer, sizes, length):
+    pair = tuple(" ".join(["mill"] * size) for size in sizes)
+    by_library = library.LibraryVocabulary(tokenizer.vocabulary.to_text()).library
+    by_library.enable_truncation(length)
+    assert built([pair], tokenizer, length) == [by_library.encode(*pair).ids]
+
+
+@pytest.mark.parametrize("as_they_are", [True, False])
+def test_words_of_a_tagger_from_elsewhere_have_the_blanks_that_the_file_adds(as_they_are, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level())
+    vocabulary = library.read_tokenizer(tmp_path / "tokenizer.json", words_as_they_are=as_they_are)
+    for name, text in vocabulary.files().items():
+        (tmp_path / name).write_text(text)
+    again = library.read_tokenizer(tmp_path / "tokenizer.json")
+    assert again.fingerprint == vocabulary.fingerprint
+    expected = again.library.encode(["w1", "w2"], is_pretokenized=True, add_special_tokens=False).ids
+    found = [number for ids in library.tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
+    assert (found == expected) == as_they_are
 
 
 def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no_blank_before_the_piece(tokenizer, kind):

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import VocabularyError
@@ -21,7 +22,7 @@ CHARACTERS = {"type": "BPE", "merges": [], "unk_token": None}
 
 
 def content(tokens, template, pieces=("a", "b"), model=None):
-    """A WordPiece tokenizer, or another model; `template` is of one text and of two, as in "[CLS] A [SEP]"."""
+    """A WordPiece tokenizer, or another model; `template` is of one text and of two, as in "[CLS] A [SEP] B:1 [SEP]:1"."""
     ids = {piece: number for number, piece in enumerate((*tokens, *pieces))}
     model = model or {
         "type": "WordPiece",
@@ -32,10 +33,10 @@ def content(tokens, template, pieces=("a", "b"), model=None):
     named = {token: {"id": token, "ids": [number], "tokens": [token]} for token, number in ids.items() if token in tokens}
     parts = [
         [
-            {"Sequence": {"id": part, "type_id": 0}} if part in "AB" else {"SpecialToken": {"id": part, "type_id": 0}}
-            for part in text
+            {"Sequence" if part in "AB" else "SpecialToken": {"id": part, "type_id": int(segment or 0)}}
+            for part, _, segment in (word.partition(":") for word in words.split())
         ]
-        for text in (words.split() for words in template)
+        for words in template
     ]
     return {
         "version": "1.0",
@@ -81,6 +82,34 @@ def test_the_template_says_what_begins_and_ends_texts(made, special, single, pai
     assert [vocabulary.ids([token])[0] for token in special] == [
         *(vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id)
     ]
+
+
+BERTS = (ONE[0], "[CLS] A [SEP] B:1 [SEP]:1")
+
+
+@pytest.mark.parametrize(
+    ("template", "config", "segments"),
+    [
+        (BERTS, {}, [0, 0, 0, 1, 1, 1]),
+        (BERTS, {"tokenizer_class": "PreTrainedTokenizerFast"}, [0, 0, 0, 1, 1, 1]),
+        (BERTS, {"tokenizer_class": "BertTokenizer", "backend": "tokenizers"}, [0, 0, 0, 1, 1, 1]),
+        (BERTS, {"tokenizer_class": "TokenizersBackend", "backend": "tokenizers"}, [0] * 6),
+        (BERTS, {"tokenizer_class": "AlbertTokenizer", "backend": "tokenizers"}, [0] * 6),
+        (BERTS, {"backend": "tokenizers", "model_input_names": ["input_ids", "token_type_ids"]}, [0, 0, 0, 1, 1, 1]),
+        (BERTS, {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "attention_mask"]}, [0] * 6),
+        (ONE, {}, [0] * 6),  # XLM-RoBERTa's, which multilingual E5 has beside two rows of segments
+    ],
+)
+def test_segments_are_those_of_the_template_if_transformers_passes_them(template, config, segments, tmp_path):
+    (tmp_path / "kept").mkdir()
+    vocabulary = read(tmp_path, content(BERT, template), tokenizer_config=config)
+    for name, text in vocabulary.files().items():
+        (tmp_path / "kept" / name).write_text(text)
+    again = library.read_tokenizer(tmp_path / "kept" / "tokenizer.json")
+    assert again.fingerprint == vocabulary.fingerprint
+    for tokenizer in (library.tokenizer_of(one, lower_case=False) for one in (vocabulary, again)):
+        features = sentences.build([("a", "b a")], None, tokenizer, max_seq_length=6)
+        assert features.batch(np.array([0]), 6)["segment_ids"].tolist() == [segments]
 
 
 def test_names_are_in_the_files_beside_it_and_are_kept_with_it(tmp_path):
@@ -130,6 +159,8 @@ def test_blanks_and_line_breaks_may_be_tokens_of_their_own(tmp_path):
         (("A [SEP] [CLS]", "A [SEP] B [SEP] [CLS]"), "puts 2 special tokens around a text and 3 around a pair"),
         (("[CLS] A [SEP]", "[CLS] B [SEP] A [SEP]"), "puts 2 special tokens around a text and 3 around a pair"),
         (("[CLS] A [SEP]", "[CLS] A [SEP] B [MASK]"), "puts 2 special tokens around a text and 3 around a pair"),
+        (("[CLS]:1 A [SEP]", "[CLS]:1 A [SEP] B [SEP]"), "gives the segments [0, 1]; known are 0, and 0 or 1 of a second"),
+        (("[CLS] A [SEP]", "[CLS] A [SEP] B:2 [SEP]:2"), "gives the segments [0, 2]; known are"),
     ],
 )
 def test_other_templates_are_one_line(template, said, tmp_path):

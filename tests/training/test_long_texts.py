@@ -13,7 +13,7 @@ from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import registry, sentence
+from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import LossOptions, part_of_mean
 from bert_tf.run_layout import RECORD
 from bert_tf.tasks.base import Limits
@@ -121,11 +121,6 @@ def flags(tmp_path_factory):
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
     return flags
-
-
-@pytest.fixture(autouse=True)
-def _no_dropout(monkeypatch):
-    monkeypatch.setattr(sentence, "DROPOUT_RATE", 0.0)
 
 
 def weights(folder, step):

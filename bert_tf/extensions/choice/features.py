@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.features.columns import Features, IntArray, Span, copy, joined, marked_rows, total
+from bert_tf.features.columns import Features, IntArray, Span, copy, joined, marked_rows, of_first_segment, total
 from bert_tf.features.long_text import CUTS, TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.tokenization.tokenizer import Tokenizer
@@ -76,7 +76,7 @@ def build(
     return Features(
         token_ids=token_ids,
         lengths=lengths,
-        first_lengths=first_lengths,
+        first_lengths=of_first_segment(first_lengths, lengths, tokenizer.vocabulary),
         targets={
             IS_ANSWER.name: right[option_of].astype(np.float32),
             BEGINS.name: np.diff(option_of, prepend=-1) > 0,

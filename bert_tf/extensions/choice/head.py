@@ -18,7 +18,7 @@ from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Groups, Head, LossOptions, Outputs
-from bert_tf.modeling.heads.sentence import BIAS, DROPOUT_RATE, LOGITS
+from bert_tf.modeling.heads.sentence import BIAS, LOGITS
 
 tf1 = tf.compat.v1
 
@@ -43,7 +43,8 @@ class ChoiceHead(Head):
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, PUBLISHED_WEIGHTS, BIAS, 1, self.temperatures)
-            return {LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, DROPOUT_RATE)), axis=-1)}
+            dropped = execution.dropout(encoded.pooled, config.classifier_dropout_prob)
+            return {LOGITS: tf.squeeze(score(dropped), axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         option, question = _options(features)

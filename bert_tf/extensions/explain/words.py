@@ -79,7 +79,8 @@ class TracingTokenizer:
         word = np.concatenate([in_vocabulary, np.array(self._word_of, np.int64)])[batch["input_ids"]]  # [R, T]
         word[batch["input_mask"] == 0] = SPECIAL
         sides = features.targets[SIDES][rows] if SIDES in features.targets else np.zeros(len(rows), np.int32)
-        segments = (batch["segment_ids"] + sides[:, None]).ravel()
+        in_second = np.cumsum(batch["input_ids"] == self.vocabulary.sep_id, axis=1) > 0  # pieces of texts have other numbers
+        segments = (in_second.astype(np.int32) + sides[:, None]).ravel()
         numbers, places, which = np.unique(word.ravel(), return_index=True, return_inverse=True)
         order = np.lexsort((places, segments[places], numbers != SPECIAL))
         specials = int(numbers[0] == SPECIAL)  # 1 if there are special tokens, which come first

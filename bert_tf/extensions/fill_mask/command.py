@@ -132,7 +132,7 @@ def _fill_files(settings: FillMaskSettings) -> None:
     refuse_clashes([files])
     folders = [] if files.output == PIPE else [os.path.dirname(files.output)]
     with run_folder.writing_where_a_run_is(folders), _opened(settings) as filler:
-        reads = MaskedTextInputs(settings.columns, settings.skip_bad_rows)
+        reads = MaskedTextInputs(settings.columns, settings.skip_bad_rows, tokenizer=filler.trained.tokenizer)
         stream.predict(files, reads, filler, _determining(settings, filler))
 
 

@@ -96,7 +96,7 @@ class WordFiller(Session):
         """
         top = checked(Setting("top", int, TOP, "", 1, highest=BEST_WORDS), top)
         examples = read_rows(texts, "texts", kind=None)
-        refuse_unusable(examples, "texts")
+        refuse_unusable(examples, "texts", self._masked.tokenizer)
         return self._filled(self.read(examples), examples, top) if examples else []
 
     def load_weights(self) -> None:
@@ -168,30 +168,38 @@ def _refuse_without_head(trained: Trained) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTextInputs(TextInputs):
-    """Texts with [MASK] in files."""
+    """Texts with [MASK] in files; `tokenizer` is that of the model."""
+
+    tokenizer: Tokenizer | None = None
 
     def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         for text in super()._stream(source, report):
-            problem = _problem(text)
+            problem = _problem(text, self.tokenizer)
             if problem is None:
                 yield text
             else:
                 report(DataError(f"row {text.guid}: {problem}", str(source)))
 
 
-def refuse_unusable(texts: Sequence[SentenceExample], where: str) -> None:
+def refuse_unusable(texts: Sequence[SentenceExample], where: str, tokenizer: Tokenizer | None = None) -> None:
     """Raises DataError for a text without a mask; names the row, counted from 0, if there are several."""
     for number, text in enumerate(texts):
-        problem = _problem(text)
+        problem = _problem(text, tokenizer)
         if problem:
             raise DataError(problem if len(texts) == 1 else f"row {number}: {problem}", where)
 
 
-def _problem(text: SentenceExample) -> str | None:
-    """Why words cannot be filled in; None if they can."""
+def _problem(text: SentenceExample, tokenizer: Tokenizer | None) -> str | None:
+    """Why words cannot be filled in; None if they can, as far as is known without the tokenizer."""
     if text.text_b is not None:
         return "is a pair; give one text"
-    return None if places(text.text_a) else f"has no {MASK}; write {MASK} where a word is to be filled in"
+    asked = len(places(text.text_a))
+    if not asked:
+        return f"has no {MASK}; write {MASK} where a word is to be filled in"
+    if tokenizer is None or not tokenizer.vocabulary.own_rules or len(_with_masks(text.text_a, tokenizer)[1]) == asked:
+        return None
+    vocabulary = tokenizer.vocabulary
+    return f"the tokenizer does not see its mask token {vocabulary.tokens[vocabulary.mask_id]!r}; put blanks around {MASK}"
 
 
 def places(text: str) -> list[tuple[int, int]]:
@@ -250,12 +258,9 @@ def _between_masks(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int
 
 
 def _with_masks(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """The same of a tokenizer that knows its own mask token and the blanks around it."""
+    """The same of a tokenizer that knows its own mask token and the blanks around it; it may not see one within a word."""
     vocabulary = tokenizer.vocabulary
     token = vocabulary.tokens[vocabulary.mask_id]
     starts = {start + number * (len(token) - len(MASK)) for number, (start, _) in enumerate(places(text))}
     ids, begins, _ = (column.tolist() for column in tokenizer.pieces(text.replace(MASK, token)))
-    masked = [n for n, (piece, start) in enumerate(zip(ids, begins)) if piece == vocabulary.mask_id and start in starts]
-    if len(masked) != len(starts):
-        raise DataError(f"the tokenizer does not see its mask token {token!r} in it; put blanks around {MASK}", text[:80])
-    return ids, masked
+    return ids, [n for n, (piece, start) in enumerate(zip(ids, begins)) if piece == vocabulary.mask_id and start in starts]

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
 from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
@@ -144,7 +145,8 @@ class PretrainingHead(Head):
 def _transformed(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
     with tf1.variable_scope(_TRANSFORM):
         rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
-        return layers.layer_norm(layers.activation(rows, config, execution), config, execution)
+        of_head = dataclasses.replace(config, hidden_act=ENCODERS[config.model_type].masked_words_act or config.hidden_act)
+        return layers.layer_norm(layers.activation(rows, of_head, execution), config, execution)
 
 
 def _word_table(config: BertConfig) -> tf.Variable:

@@ -12,6 +12,7 @@ from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import WALL
 
 TIME = "page"  # in the account of wall time
+_OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
 
 
 def prepare() -> None:
@@ -29,7 +30,9 @@ def _start_vega() -> None:
 
 @WALL.span(TIME)
 def write(folder: Path) -> None:
-    """Writes the page of a run; failure is only a warning."""
+    """Writes the page of a run, if the folder holds more than predictions; failure is only a warning."""
+    if not any((folder / name).is_file() for name in _OF_RUNS):
+        return
     try:
         from bert_tf.extensions.report import page, run_files  # imports the chart library only when needed
 

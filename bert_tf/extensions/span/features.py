@@ -12,7 +12,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features.columns import Array, Features, IntArray, joined, marked_rows, ranges, starts_of
+from bert_tf.features.columns import (
+    Array,
+    Features,
+    IntArray,
+    joined,
+    marked_rows,
+    of_first_segment,
+    ranges,
+    starts_of,
+)
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
 
@@ -95,7 +104,7 @@ def build(questions: Sequence[Question], tokenizer: Tokenizer, windows: Windows)
     return Features(
         token_ids=token_ids,
         lengths=lengths,
-        first_lengths=first_lengths,
+        first_lengths=of_first_segment(first_lengths, lengths, tokenizer.vocabulary),
         targets={**targets, **_of_tokens(len(token_ids), places, texts, source, rows)},
         fields=FIELDS,
         example_ids=rows.example,

@@ -26,7 +26,6 @@ tf1 = tf.compat.v1
 
 BIAS = "output_bias"
 LOGITS, LABELS = "logits", "label_ids"  # names of output and target
-DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +51,7 @@ class _SentenceHead(Head):
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, PUBLISHED_WEIGHTS, BIAS, self.num_labels, self.temperatures)
-            return {LOGITS: score(execution.dropout(encoded.pooled, DROPOUT_RATE))}
+            return {LOGITS: score(execution.dropout(encoded.pooled, config.classifier_dropout_prob))}
 
 
 def _labelled(loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], outputs: Outputs, features: Features) -> tf.Tensor:

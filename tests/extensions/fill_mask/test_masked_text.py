@@ -1,5 +1,10 @@
+import dataclasses
+import json
+
 import pytest
 
+from bert_tf.batch.job import Columns
+from bert_tf.errors import BadRowsError
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.head import PretrainingHead
 from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
@@ -59,6 +64,20 @@ def test_features_keep_places_in_the_order_of_the_texts():
     assert found.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]
     assert found.truncated == 1
     assert found.lengths.tolist() == [4, 7, 7, 4]
+
+
+def test_a_row_whose_mask_the_tokenizer_does_not_see_is_named_or_left_out(tmp_path):
+    pytest.importorskip("tokenizers")
+    content = json.loads(tokenizer_files.byte_level())
+    content["added_tokens"][-1]["single_word"] = True
+    tokenizer = tokenizer_of(LibraryVocabulary(json.dumps(content)), lower_case=False)
+    (tmp_path / "texts.txt").write_text("w [MASK]\nw[MASK]w\n[MASK] w\n")
+    inputs = filler.MaskedTextInputs(Columns(), tokenizer=tokenizer)
+    said = r"row 2: the tokenizer does not see its mask token '<mask>'; put blanks around \[MASK\]; --skip_bad_rows"
+    with pytest.raises(BadRowsError, match=said):
+        list(inputs.chunks(str(tmp_path / "texts.txt")))
+    (chunk,) = dataclasses.replace(inputs, skip_bad_rows=True).chunks(str(tmp_path / "texts.txt"))
+    assert [text.guid for text in chunk] == ["1", "3"]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,11 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
 
 
 def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_path, caplog, monkeypatch):
-    results.write_page(tmp_path)  # holds no run
+    results.write_page(tmp_path)  # holds no run, but may hold predictions
+    assert not caplog.text
+    taken = example.begun(tmp_path / "taken")
+    (taken / "report.html").mkdir()
+    results.write_page(taken)
     assert "no report.html" in caplog.text
     results.write_page(example.begun(tmp_path))
     assert (tmp_path / "report.html").is_file()

@@ -58,12 +58,12 @@ class Difference(NamedTuple):
 
 def lines(exported: ExportJob) -> Iterator[str]:
     """The card's lines on long texts; none if transformers truncates as training did."""
-    limits, kind = exported.trained.limits, exported.family.kind
+    limits, kind, vocabulary = exported.trained.limits, exported.family.kind, exported.trained.vocabulary
     if kind in (SIMILARITY, CONTRASTIVE, CHOICE) and limits.long_text != TRUNCATE:
         told = _OTHER_RULE.format(length=limits.max_seq_length, rule=limits.long_text)
         log.warning("long texts: %s", told)
         yield told
-    if kind not in KINDS or (limits.long_text == TRUNCATE and not _may_read_pairs(exported)):
+    if kind not in KINDS or (limits.long_text == TRUNCATE and (vocabulary.own_rules or not _may_read_pairs(exported))):
         return
     rule = _RULE if limits.long_text == TRUNCATE else _OTHER_RULE
     told = f"{rule.format(length=limits.max_seq_length, rule=limits.long_text)} {_measured(exported)}"
@@ -71,12 +71,11 @@ def lines(exported: ExportJob) -> Iterator[str]:
     yield told
     if limits.long_text == TRUNCATE:
         yield ""
-        separators, has_segments = exported.trained.vocabulary.separators, exported.trained.config.type_vocab_size > 1
         yield _ENCODE.format(
             length=limits.max_seq_length,
-            special=2 + separators,
-            between=", ".join(["tokenizer.sep_token_id"] * separators),
-            segments=_SEGMENTS if has_segments else "",
+            special=2 + vocabulary.separators,
+            between=", ".join(["tokenizer.sep_token_id"] * vocabulary.separators),
+            segments=_SEGMENTS if exported.trained.config.type_vocab_size > 1 else "",
         )
 
 

@@ -39,7 +39,6 @@ def write(exported: ExportJob, folder: Path) -> None:
         labels=exported.family.labels,
         facts={
             "pad_token_id": trained.vocabulary.pad_id,
-            "classifier_dropout": None,
             "dtype": "float32",
             **rule(exported.family),
         },
@@ -57,7 +56,8 @@ def write(exported: ExportJob, folder: Path) -> None:
 
 def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
     tokens = {name: token for name, token in zip(_TOKENS, trained.vocabulary.special) if token}
-    segments = ["token_type_ids"] if trained.config.type_vocab_size > 1 else []
+    has_segments = trained.config.type_vocab_size > 1 and trained.vocabulary.second_segment
+    segments = ["token_type_ids"] if has_segments else []
     of_word_pieces = {
         "split_special_tokens": tokenizer_json.splits_special(trained),
         "do_lower_case": trained.lower_case,
