@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, OutputError
-from bert_tf.extensions.export.formats import FORMATS, Format, Target
+from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
 from bert_tf.extensions.export.onnx_folder import RECORD, format_of
 from bert_tf.io import atomic, documents, lock
@@ -29,28 +30,41 @@ def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | 
     """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
     row, folder = FORMATS[target.format], _folder(target.output)
     row.require(target.options.precision)
-    _refuse_broken(model)
-    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
-    exported = ExportJob(model, model.task, model.step, target.options, labelled)
-    atomic.make_folder(folder.absolute().parent)
-    with lock.claiming(folder.absolute()) as other:
-        if other is not None:
-            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
-        atomic.delete_unfinished(folder)
-        _refuse_foreign(folder, target, model.prefix)
-        _write(row, exported, folder)
-        atomic.delete_unfinished(folder)
+    exported = job_of(model, target, find_data)
+    with writing(target, [model]) as temporary:
+        row.write(exported, temporary)
+        more = row.record(exported, temporary) if row.record else {}
+        write_record(temporary, {**record_of(exported, row.name), **more})
     log.info("%s: %s of %s", folder, row.name, model.prefix)
     return folder
 
 
-def _refuse_broken(model: Trained) -> None:
-    """Rejects labels that UTF-8 cannot encode; all formats use it."""
+def job_of(model: Trained, target: Target, find_data: Callable[[Task], str] | None) -> ExportJob:
+    """How a model is exported; DataError for labels that UTF-8 cannot encode: all formats use it."""
     for label in model.task.family.labels:
         try:
             label.encode()
         except UnicodeEncodeError as error:
             raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.prefix) from error
+    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
+    return ExportJob(model, model.task, model.step, target.options, labelled)
+
+
+@contextlib.contextmanager
+def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
+    """Yields an empty folder that replaces that of the target, unless the block fails."""
+    folder = _folder(target.output)
+    atomic.make_folder(folder.absolute().parent)
+    with lock.claiming(folder.absolute()) as other:
+        if other is not None:
+            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
+        atomic.delete_unfinished(folder)
+        for model in models:
+            _refuse_foreign(folder, target, model.prefix)
+        with atomic.replacing(folder) as temporary, readable_errors(folder):
+            temporary.mkdir()
+            yield temporary
+        atomic.delete_unfinished(folder)
 
 
 def _folder(output: str) -> Path:
@@ -65,19 +79,14 @@ def _folder(output: str) -> Path:
     return folder
 
 
-def _write(row: Format, exported: ExportJob, folder: Path) -> None:
-    with atomic.replacing(folder) as temporary, readable_errors(folder):
-        temporary.mkdir()
-        row.write(exported, temporary)
-        more = row.record(exported, temporary) if row.record else {}
-        record = {**_record(row, exported), **more}
-        (temporary / RECORD).write_text(documents.to_json(record) + "\n", encoding="utf-8")
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    (folder / RECORD).write_text(documents.to_json(record) + "\n", encoding="utf-8")
 
 
-def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
-    """Metadata of the export; without times and paths, so it is reproducible."""
+def record_of(exported: ExportJob, name: str) -> dict[str, Any]:
+    """Metadata of the export in a format; without times and paths, so it is reproducible."""
     return {
-        "format": row.name,
+        "format": name,
         "precision": exported.options.precision,
         "bert_tf": versions.__version__,
         "task_name": exported.task.name,
