@@ -59,7 +59,7 @@ def file_of(folder: Path) -> Path:
 def models_in(folder: Path) -> list[str]:
     """Names of the models of a folder of several; empty for any other."""
     models = _readable(folder).get("models")
-    return [name for name in models if isinstance(name, str)] if isinstance(models, list) else []
+    return models if isinstance(models, list) and all(map(_is_name, models)) else []
 
 
 def _readable(folder: Path) -> Mapping[str, Any]:
@@ -134,8 +134,8 @@ def _parsed(path: Path, record: Any) -> Export:
         raise CheckpointError(f"{path}: of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}")
     if version not in (VERSION, OF_SEVERAL):
         raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {OF_SEVERAL}; update it")
-    if "models" in record:
-        names = models_in(path.parent)
+    names = models_in(path.parent)
+    if names:
         raise CheckpointError(f"{path.parent}: holds the models {', '.join(names)}: name one, as {path.parent / names[0]}")
     for name, is_usable in _USABLE.items():
         if not is_usable(record.get(name)):
@@ -144,7 +144,7 @@ def _parsed(path: Path, record: Any) -> Export:
         Field(output["name"], output["axis"], np.float32, output["width"], output["padding"]) for output in record["outputs"]
     )
     fields = {name: record[name] for name in ("precision", "step", "model", "learned_sha256", "sha256")}
-    return Export(**fields, outputs=tuple(outputs), scope=record.get("scope", ""))
+    return Export(**fields, outputs=tuple(outputs), scope=record.get("scope") or "")
 
 
 def described(field: Field) -> dict[str, Any]:
@@ -163,10 +163,13 @@ def _is_output(value: Any) -> bool:
     )
 
 
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value == Path(value).name and value not in ("", ".", "..")
+
+
 def _is_sum(entry: tuple[Any, Any]) -> bool:
     name, sha256 = entry
-    is_name = isinstance(name, str) and name == Path(name).name and name not in ("", ".", "..")
-    return is_name and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
+    return _is_name(name) and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
 
 
 def _are_sums(value: Any) -> bool:
@@ -180,6 +183,7 @@ _USABLE: Mapping[str, Callable[[Any], bool]] = {
     "learned_sha256": lambda value: isinstance(value, str),
     "outputs": lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_output, value)),
     "sha256": _are_sums,
+    "scope": lambda value: value is None or (isinstance(value, str) and _is_name(value.removesuffix("/"))),
 }
 
 
