@@ -6,7 +6,7 @@ Shapes: B rows of a batch, T tokens of the longest.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -93,9 +93,10 @@ class InferenceOptions:
         return self.make(self)
 
 
-def computed(trained: Trained, features: Features, compute: Compute, *, batch_size: int | None, batching: Batching) -> Outputs:
-    """Outputs of the head in row order, without padding."""
-    fields = trained.outputs
+def computed(
+    fields: Sequence[Field], features: Features, compute: Compute, *, batch_size: int | None, batching: Batching
+) -> Outputs:
+    """Outputs of heads in row order, without padding."""
     results = {field.name: features.empty(field) for field in fields}
     for rows in eval_batches(features, batch_size, batching):
         batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))

@@ -20,6 +20,9 @@ class ModelFormat(Protocol):
         Raises CheckpointError for a folder in which nothing can be used.
         """
 
+    def models_in(self, folder: Path) -> Sequence[str]:
+        """Names of the models of a folder that has several, in folders below; empty for any other."""
+
     def why_unread(self, folder: Path) -> str:
         """Why a folder without a usable model is not read; empty if the format does not know."""
 
@@ -28,6 +31,9 @@ class ModelFormat(Protocol):
 
     def inference(self, settings: Any, batch_size: int | None, files: Sequence[str]) -> Any:
         """Returns `batch.engine.InferenceOptions` from `training.settings.MachineSettings`."""
+
+    def joint(self, models: Sequence[Any], inference: Any) -> Any:
+        """What computes several models of the format at once, as `extensions.together.joint.JointForward`."""
 
     def share(self, file: Path) -> None:
         """Opens a model for the processes that are forked from this one."""
@@ -44,6 +50,11 @@ def of(name: str | os.PathLike[str]) -> ModelFormat | None:
 def file_of(name: str | os.PathLike[str]) -> Path | None:
     """See `ModelFormat.file_of`."""
     return next((file for one in every() if (file := one.file_of(name)) is not None), None)
+
+
+def models_in(name: str) -> list[str]:
+    """The models of a folder that has several; else the name."""
+    return [os.path.join(name, model) for one in every() for model in one.models_in(Path(name))] or [name]
 
 
 def refuse(checkpoint: str | os.PathLike[str]) -> None:

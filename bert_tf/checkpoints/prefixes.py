@@ -63,9 +63,10 @@ def refuse_missing_models(names: str) -> None:
 
 
 def several(names: str) -> list[str]:
-    """Names between commas; one name if something has it as a whole."""
+    """Names between commas, and of the models of a folder that has several; one name if something has it as a whole."""
     is_one = "," not in names or any(map(os.path.lexists, (names, f"{names}.index"))) or is_pattern(names)
-    return [names] if is_one else [name.strip() for name in names.split(",") if name.strip()]
+    split = [names] if is_one else [name.strip() for name in names.split(",") if name.strip()]
+    return [model for name in split for model in model_formats.models_in(name)]
 
 
 def is_pattern(name: str) -> bool:

@@ -81,6 +81,7 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
         ("evaluate", "calibrate tests"),
         ("engines", "export tests --format=onnx --output=x"),
         ("together", "serve tests bert_tf"),
+        ("together", "export tests bert_tf --format=onnx --output=x"),
         ("report", "card tests"),
         ("report", "sweep README.md --output_dir=x"),
         ("report", "track tests --tracker=tensorboard"),
@@ -89,7 +90,7 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
 def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    said = {"checkpoint": command, "engines": "--format=onnx", "together": "serve of several models"}.get(
+    said = {"checkpoint": command, "engines": "--format=onnx", "together": f"{command.split()[0]} of several models"}.get(
         name, command.split()[0]
     )
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)

@@ -51,14 +51,14 @@ class ConvertedEngine:
         if self._trained is None:
             raise ValueError("no weights are loaded")
         trained, inference = self._trained, self._inference
-        batching = self._batching(trained, few=len(features) <= _FEW)
+        batching = inference.batching(trained.config, trained.max_seq_length)
         compute = self._by_head[trained.head]
         results = computed(
-            trained,
+            trained.outputs,
             features,
             lambda batch: compute({field.name: batch[field.name] for field in INPUTS}),
             batch_size=inference.batch_size,
-            batching=batching,
+            batching=batching_of(batching, self._precision, rows=len(features)),
         )
         refuse_what_is_no_number(results, trained.prefix)
         return results
@@ -67,7 +67,9 @@ class ConvertedEngine:
         self._weights, self._trained = (), None
         self._by_head.clear()
 
-    def _batching(self, trained: Trained, *, few: bool) -> Batching:
-        batching, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
-        multiple = max(batching.multiple, _MULTIPLE if few or apart else 1)
-        return dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
+
+def batching_of(batching: Batching, precision: str, *, rows: int) -> Batching:
+    """How a converted model takes a number of rows."""
+    apart = precision == INT8
+    multiple = max(batching.multiple, _MULTIPLE if rows <= _FEW or apart else 1)
+    return dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS, multiple=multiple, apart=apart)

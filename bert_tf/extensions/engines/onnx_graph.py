@@ -58,7 +58,11 @@ class OnnxGraph:
     def weight(self, name: str, *, scale: float = 1.0, transposed: bool = False) -> str:
         """Adds a checkpoint weight by published name, scaled and optionally transposed."""
         array = self._weights[name] * np.float32(scale)
-        self._constants[name] = np.ascontiguousarray(array.T) if transposed else array
+        return self._kept(name, np.ascontiguousarray(array.T) if transposed else array)
+
+    def _kept(self, name: str, array: Constant) -> str:
+        """Keeps an array, and returns the name by which it is read."""
+        self._constants[name] = array
         return name
 
     def dense(self, x: str, scope: str, *, scale: float = 1.0) -> str:
@@ -75,11 +79,11 @@ class OnnxGraph:
         """Each row of x [..., D] and each column of the kernel [D, E] has a scale of its own; sums are exact."""
         kernel = self._weights[f"{scope}/kernel"] * np.float32(scale)
         unit = np.maximum(np.abs(kernel).max(0), np.finfo(np.float32).tiny) / _LARGEST  # [E]
-        self._constants[f"{scope}/int8"] = np.rint(kernel / unit).astype(np.int8)
-        self._constants[f"{scope}/units"] = unit.astype(np.float32)
+        integers = self._kept(f"{scope}/int8", np.rint(kernel / unit).astype(np.int8))
+        of_columns = self._kept(f"{scope}/units", unit.astype(np.float32))
         rows, units = self._integers.get(x) or self._as_integers(x, len(kernel))
-        sums = self.add("MatMulInteger", rows, f"{scope}/int8", self.constant(_ZERO, np.uint8), name=f"{scope}/MatMul")
-        return self.add("Mul", self.add("Mul", self.add("Cast", sums, to=1), units), f"{scope}/units")
+        sums = self.add("MatMulInteger", rows, integers, self.constant(_ZERO, np.uint8), name=f"{scope}/MatMul")
+        return self.add("Mul", self.add("Mul", self.add("Cast", sums, to=1), units), of_columns)
 
     def _as_integers(self, x: str, width: int) -> tuple[str, str]:
         """[..., D] as bytes around `_ZERO`, in the range of each row, whose unit is [..., 1]."""

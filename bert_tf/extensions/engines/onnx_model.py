@@ -40,7 +40,14 @@ def weights_of(path: Path) -> Path:
     return path.with_suffix(".data")
 
 
-def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str], *, packs: bool = False) -> onnx.ModelProto:
+def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str]) -> onnx.ModelProto:
+    (output,) = trained.outputs
+    graph.add("Identity", add(trained, graph), name=output.name)
+    return graph.model(INPUT_VALUES, [described(output)], **metadata)
+
+
+def add(trained: Trained, graph: OnnxGraph, *, packs: bool = False) -> str:
+    """Adds a model, and returns the output of its head."""
     head = registry.make_head(trained.head)
     if len(head.outputs) > 1:
         raise FlagError(
@@ -48,9 +55,7 @@ def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str], *, pa
             " OpenVINO; take --format=huggingface or --format=saved_model, and compute with --engine=tensorflow"
         )
     encoded = encode(graph, trained.config, first_only=not head.reads_tokens, packs=packs)
-    (output,) = trained.outputs
-    graph.add("Identity", heads.add(graph, encoded, trained.head), name=output.name)
-    return graph.model(INPUT_VALUES, [described(output)], **metadata)
+    return heads.add(graph, encoded, trained.head)
 
 
 def described(field: Field) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from bert_tf.batch.engine import Batch, Compute
 from bert_tf.io import files
+
+ComputeOutputs = Callable[[Batch, Optional[Collection[str]]], dict[str, Any]]
 
 _ERRORS = 3  # lowest severity that is logged
 
@@ -25,19 +27,26 @@ def share(path: Path) -> None:
 
 def opened(path: Path, threads: int, outputs: Collection[str] | None = None) -> Compute:
     """Opens a graph that computes some of its outputs, or all; `threads` of one operation, 0 for all cores."""
+    compute = opened_for_outputs(path, threads)
+    return lambda batch: compute(batch, outputs)
+
+
+def opened_for_outputs(path: Path, threads: int) -> ComputeOutputs:
+    """As `opened`, for other outputs with each batch; what only others need is not computed."""
     import onnxruntime
 
     shared = _shared.get((path, files.digest(path))) if threads == 1 and _shared else None
     session = shared or _session(path, threads)
     reads = [value.name for value in session.get_inputs()]
-    names = [value.name for value in session.get_outputs() if outputs is None or value.name in outputs]
-    of_run = onnxruntime.RunOptions()
-    of_run.only_execute_path_to_fetches = outputs is not None
+    every = [value.name for value in session.get_outputs()]
 
-    def compute(batch: Batch) -> dict[str, object]:
+    def compute(batch: Batch, outputs: Collection[str] | None) -> dict[str, Any]:
+        names = every if outputs is None else [name for name in every if name in outputs]
+        of_run = onnxruntime.RunOptions()
+        of_run.only_execute_path_to_fetches = outputs is not None
         return dict(zip(names, session.run(names, {name: batch[name] for name in reads}, of_run)))
 
-    return compute  # type: ignore[return-value]
+    return compute
 
 
 def _session(path: Path, threads: int) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.tasks.base import Outputs
 
 _VECTORS = "STS-B-vectors"  # a task whose head has no variables, of an extension
+_OF_SEVERAL = "onnx"  # the format of several models in one folder
 _EXAMPLES = 400  # of dev, the first ones
 _ROWS = 32  # of a batch
 _POINTS = 100.0
@@ -38,7 +40,11 @@ _HEAD = ("format", "family", "largest difference", "MB", "seconds to open", "met
 @dataclasses.dataclass(frozen=True)
 class ExportSettings:
     runs: tuple[str, ...] = setting(
-        (), "run or checkpoint; several with --compare", required=True, positional=True, refuse_missing=refuse_missing_model
+        (),
+        "run or checkpoint; several with --format=onnx, whose folder then has them all, and with --compare",
+        required=True,
+        positional=True,
+        refuse_missing=refuse_missing_model,
     )
     format: str | None = same(Target, "format", required=False)
     output: str | None = same(Target, "output", required=False)
@@ -50,9 +56,9 @@ class ExportSettings:
 
     def __post_init__(self) -> None:
         if not self.compare:
-            if len(self.runs) != 1:
+            if len(self.runs) > 1 and self.format not in (None, _OF_SEVERAL):
                 raise FlagError(
-                    f"export: name one run or checkpoint, not {len(self.runs)}: python -m bert_tf export RUN --format=..."
+                    f"--format={self.format}: one run or checkpoint, not {len(self.runs)}; --format={_OF_SEVERAL} takes several"
                 )
             for name in ("format", "output"):
                 if getattr(self, name) is None:
@@ -69,9 +75,27 @@ def export(settings: ExportSettings) -> Path:
 
     target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
     FORMATS[target.format].require(target.options.precision)
-    model = _found(settings.runs[0], settings.model, settings.task_name)
-    model.refuse(model.task.family)
-    return job.write(model, target, find_data=lambda task: str(sources.find_data(task, None, environment=os.environ).folder))
+    names = _names(settings.runs)
+    if len(names) > 1:
+        extension.needed("together", "export of several models")
+    models = [_found(run, settings.model, settings.task_name) for run in settings.runs]
+    for model in models:
+        model.refuse(model.task.family)
+    find_data = lambda task: str(sources.find_data(task, None, environment=os.environ).folder)  # noqa: E731
+    if len(names) > 1:
+        from bert_tf.extensions.export import onnx_several
+
+        return onnx_several.write(dict(zip(names, models)), target, find_data=find_data)
+    return job.write(models[0], target, find_data=find_data)
+
+
+def _names(runs: Sequence[str]) -> Sequence[str]:
+    """Names of models, those of their folders; FlagError if two are equal."""
+    names = [os.path.basename(os.path.abspath(run)) for run in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise FlagError(f"export: two models are named {twice}; rename the folder of one, or give a link to it")
+    return names
 
 
 def _found(run: str, overrides: ModelOverrides, task_name: str | None = None) -> Trained:
@@ -128,7 +152,7 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
     if not examples:
         return row
     features = family.features(examples, model.tokenizer, model.limits)
-    ours, theirs = _own(model, features), computed(model, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
+    ours, theirs = _own(model, features), computed(model.outputs, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
     values = [
         family.evaluation(family.predictions(outputs, features, examples), examples).metrics for outputs in (ours, theirs)
     ]

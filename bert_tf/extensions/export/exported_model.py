@@ -73,7 +73,11 @@ class ExportedModel(Trained):
 
     @property
     def weight_bytes(self) -> int:
-        return (self.folder / onnx_folder.WEIGHTS).stat().st_size
+        return self.place(onnx_folder.WEIGHTS).stat().st_size
+
+    def place(self, name: str) -> Path:
+        """A file of the folder, which may be of several models."""
+        return self.facts.place(self.folder, name)
 
     def _refuse_head(self, family: Family) -> None:
         if (family.head.kind, family.head.num_labels) != (self.head.kind, self.head.num_labels):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extension
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.export import onnx_folder
-from bert_tf.extensions.export.onnx_folder import FORMAT, GRAPH, format_of
+from bert_tf.extensions.export.onnx_folder import FORMAT, GRAPH, RECORD, format_of
 
 if TYPE_CHECKING:
     from bert_tf.batch.engine import InferenceOptions
@@ -28,15 +28,19 @@ class OnnxFormat:
     def file_of(self, name: str | os.PathLike[str]) -> Path | None:
         folder = Path(name)
         if not os.path.isdir(folder):
-            return folder if folder.name == GRAPH and not Path(f"{os.fspath(name)}.index").is_file() else None
+            is_model = folder.name == GRAPH or (folder.name == RECORD and onnx_folder.file_of(folder.parent) == folder)
+            return folder if is_model and not Path(f"{os.fspath(name)}.index").is_file() else None
         graph, recorded = folder / GRAPH, format_of(folder)
         if isinstance(recorded, str) and recorded not in _READ:
             raise CheckpointError(
                 f"{folder}: an export as {recorded}, for other software; name the run, or export it as {FORMAT}"
             )
         if recorded == FORMAT:
-            return graph
+            return onnx_folder.file_of(folder)
         return graph if graph.is_file() and not any(path.suffix in _WEIGHTS for path in folder.iterdir()) else None
+
+    def models_in(self, folder: Path) -> list[str]:
+        return onnx_folder.models_in(folder)
 
     def why_unread(self, folder: Path) -> str:
         if not (folder / GRAPH).is_file():
@@ -58,10 +62,15 @@ class OnnxFormat:
 
         return onnx_engine.inference(settings, batch_size, precisions[0], files[0])
 
+    def joint(self, models: Sequence[Trained], inference: InferenceOptions) -> Any:
+        from bert_tf.extensions.export import onnx_joint
+
+        return onnx_joint.JointSession(models, inference)
+
     def share(self, file: Path) -> None:
         from bert_tf.extensions.engines import onnxruntime_session
 
-        onnxruntime_session.share(file)
+        onnxruntime_session.share(file if file.name == GRAPH else file.parent.parent / GRAPH)
 
 
 ONNX: Any = OnnxFormat()

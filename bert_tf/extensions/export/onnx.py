@@ -14,7 +14,7 @@ from bert_tf.batch.engine import Batch, Compute
 from bert_tf.batch.trained import Trained
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.engines import onnxruntime_session
-from bert_tf.extensions.export import gate, requirements
+from bert_tf.extensions.export import gate, onnx_engine, requirements
 from bert_tf.extensions.export import onnx_folder as folders
 from bert_tf.extensions.export.agreement import require_agreement
 from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_card, write_kept_files
@@ -33,19 +33,32 @@ def write(exported: ExportJob, folder: Path) -> None:
 
     Raises BertError if the weights are damaged or reduced precision costs more than allowed.
     """
+    write_graphs({"": exported}, folder)
+    write_files(exported, folder)
+    (folder / requirements.FILE).write_text(requirements.text(exported.trained.vocabulary), encoding="utf-8")
+
+
+def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:
+    """Writes the graphs of models by their scopes, which are their folders below, too, and compares them; as `write`."""
     from bert_tf.extensions.export import onnx_graphs
 
-    precision, trained, facts = exported.options.precision, exported.trained, metadata(exported)
+    facts = {f"{scope}{name}": fact for scope, exported in models.items() for name, fact in metadata(exported).items()}
+    trained = {scope: exported.trained for scope, exported in models.items()}
     onnx_graphs.write_graphs(trained, folder, facts)
-    require_agreement(trained, open_folder(folder))
-    if heads.is_known(VECTORS):  # else nothing reads this graph
-        require_agreement(_encoder(trained), _last_layer(trained, folder))
-    if precision != FLOAT32:
+    for scope, one in trained.items():
+        require_agreement(one, _opened(one, folder, scope))
+        if heads.is_known(VECTORS):  # else nothing reads this graph
+            require_agreement(_encoder(one), _last_layer(one, folder, scope))
+    if next(iter(models.values())).options.precision != FLOAT32:
         onnx_graphs.write_graphs(trained, folder, facts, int8=True)
-        gate.measure(exported, open_folder(folder), folder)
+        for scope, exported in models.items():
+            gate.measure(exported, _opened(exported.trained, folder, scope), folder / scope)
+
+
+def write_files(exported: ExportJob, folder: Path) -> None:
+    """Writes what is beside the graphs of a model."""
     write_kept_files(exported, folder)
-    (folder / run_layout.CONFIG).write_text(trained.config.to_json() + "\n", encoding="utf-8")
-    (folder / requirements.FILE).write_text(requirements.text(trained.vocabulary), encoding="utf-8")
+    (folder / run_layout.CONFIG).write_text(exported.trained.config.to_json() + "\n", encoding="utf-8")
     write_card(exported, folder / run_layout.CARD)
 
 
@@ -75,14 +88,18 @@ def open_folder(folder: Path) -> Compute:
     return onnxruntime_session.opened(folder / folders.GRAPH, _ALL_THREADS)
 
 
+def _opened(trained: Trained, folder: Path, scope: str) -> Compute:
+    return onnx_engine.of_scope(folder / folders.GRAPH, _ALL_THREADS, [field.name for field in trained.outputs], scope)
+
+
 def _encoder(trained: Trained) -> Trained:
     options = (("layers", (-1,)), ("pooling", None))
     return trained.with_head(HeadSpec(trained.config.hidden_size, VECTORS, options))
 
 
-def _last_layer(trained: Trained, folder: Path) -> Compute:
+def _last_layer(trained: Trained, folder: Path, scope: str) -> Compute:
     name = layer_output(trained.config.num_hidden_layers - 1)
-    compute = onnxruntime_session.opened(folder / folders.ENCODER, _ALL_THREADS, [name])
+    compute = onnx_engine.of_scope(folder / folders.ENCODER, _ALL_THREADS, [name], scope)
 
     def vectors(batch: Batch) -> Mapping[str, Any]:
         return {VECTORS: compute(batch)[name]}

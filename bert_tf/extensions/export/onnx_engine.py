@@ -5,7 +5,8 @@ Shapes: B rows of a batch, T tokens of the longest, D hidden size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,12 @@ def opened(model: Trained, threads: int) -> Compute:
     """Opens the graph of the model's head; raises CheckpointError for a model that is not exported."""
     if not isinstance(model, ExportedModel):
         raise CheckpointError(f"{model.prefix}: not an exported model; evaluate checkpoints and exported models apart")
-    wanted = model.vectors
+    wanted, scope = model.vectors, model.facts.scope
     with onnx_folder.weights_checked(model.folder, model.facts):
         if wanted is None:
-            return onnxruntime_session.opened(model.folder / onnx_folder.GRAPH, threads)
+            return of_scope(model.place(onnx_folder.GRAPH), threads, [field.name for field in model.outputs], scope)
         names = [layer_output(number) for number in wanted.layers]
-        compute = onnxruntime_session.opened(model.folder / onnx_folder.ENCODER, threads, names)
+        compute = of_scope(model.place(onnx_folder.ENCODER), threads, names, scope)
 
     def vectors(batch: Batch) -> Mapping[str, Floats]:
         layers = compute(batch)
@@ -73,6 +74,12 @@ def opened(model: Trained, threads: int) -> Compute:
         return {VECTORS: np.concatenate(tokens, axis=-1)}
 
     return vectors
+
+
+def of_scope(graph: Path, threads: int, outputs: Sequence[str], scope: str) -> Compute:
+    """Opens a graph for outputs of one of its models, which have the scope before their names."""
+    compute = onnxruntime_session.opened(graph, threads, [f"{scope}{name}" for name in outputs])
+    return lambda batch: {name.removeprefix(scope): output for name, output in compute(batch).items()}
 
 
 def _mean(tokens: Floats, mask: npt.NDArray[Any]) -> Floats:

@@ -1,4 +1,7 @@
-"""Folders of `export --format=onnx`: graphs with their weights, and all that is needed to use them without TensorFlow."""
+"""Folders of `export --format=onnx`: graphs with their weights, and all that is needed to use them without TensorFlow.
+
+A folder of several models has their graphs, and a folder for each with all else that is its own.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ from bert_tf.errors import CheckpointError
 from bert_tf.fields import ROW, TOKEN, Field
 from bert_tf.io import documents, files
 
-FORMAT, VERSION = "onnx", 1  # values in the record; a greater version is of a format that this package does not know
+FORMAT, VERSION, OF_SEVERAL = "onnx", 1, 2  # values in the record; a greater version is of a format unknown here
 RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.data"
 PRECISIONS = ("float32", "int8")
 
 AGAIN = "export the run again (python -m bert_tf export RUN --format=onnx)"
+OF_GRAPHS = (GRAPH, ENCODER, WEIGHTS)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -35,19 +39,36 @@ class Export:
     learned_sha256: str  # see `run_folder.learned_digest`
     outputs: tuple[Field, ...]  # of the head
     sha256: Mapping[str, str]  # of each file, by name
+    scope: str = ""  # begins the names of its outputs, if it is one of several models, whose graphs are in the folder above
+
+    def place(self, folder: Path, name: str) -> Path:
+        """A file of the model in a folder."""
+        return (folder.parent if self.scope and name in OF_GRAPHS else folder) / name
 
 
-def record_of(folder: Path) -> dict[str, Any]:
-    """A folder's record; empty if there is no readable one."""
+def format_of(folder: Path) -> object:
+    """What a folder's record names as its format; None if there is no readable one."""
+    return record_in(folder).get("format")
+
+
+def file_of(folder: Path) -> Path:
+    """The file that names the model of a folder: its graph, or the record of one of several."""
+    return folder / (RECORD if record_in(folder).get("scope") else GRAPH)
+
+
+def models_in(folder: Path) -> list[str]:
+    """Names of the models of a folder of several; empty for any other."""
+    models = record_in(folder).get("models")
+    return models if isinstance(models, list) and all(map(_is_name, models)) else []
+
+
+def record_in(folder: Path) -> Mapping[str, Any]:
+    """The record of a folder; empty if there is no readable one."""
     try:
         record = documents.parse_json(documents.read_text(folder / RECORD))
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def format_of(folder: Path) -> object:
-    return record_of(folder).get("format")
 
 
 def read_export(graph: str | os.PathLike[str]) -> Export:
@@ -58,9 +79,10 @@ def read_export(graph: str | os.PathLike[str]) -> Export:
     folder = Path(graph).parent
     export = _recorded(folder)
     for name, sha256 in export.sha256.items():
-        why = files.missing(folder / name)
-        if why or (name != WEIGHTS and files.digest(folder / name) != sha256):
-            raise _damaged(folder / name, why)
+        path = export.place(folder, name)
+        why = files.missing(path)
+        if why or (name != WEIGHTS and files.digest(path) != sha256):
+            raise _damaged(path, why)
     return export
 
 
@@ -68,10 +90,11 @@ def read_export(graph: str | os.PathLike[str]) -> Export:
 def weights_checked(folder: Path, export: Export) -> Iterator[None]:
     """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ."""
     digests: list[str] = []
+    path = export.place(folder, WEIGHTS)
 
     def compare() -> None:
         with contextlib.suppress(OSError):
-            digests.append(files.digest(folder / WEIGHTS))
+            digests.append(files.digest(path))
 
     thread = threading.Thread(target=compare)
     thread.start()
@@ -80,7 +103,7 @@ def weights_checked(folder: Path, export: Export) -> Iterator[None]:
     finally:
         thread.join()
         if digests != [export.sha256[WEIGHTS]]:  # this, whatever the block made of them
-            raise _damaged(folder / WEIGHTS)
+            raise _damaged(path)
 
 
 def _damaged(path: Path, why: str | None = None) -> CheckpointError:
@@ -109,8 +132,11 @@ def _parsed(path: Path, record: Any) -> Export:
     version = record.get("version")
     if version is None:
         raise CheckpointError(f"{path}: of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}")
-    if version != VERSION:
-        raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {VERSION}; update it")
+    if version not in (VERSION, OF_SEVERAL):
+        raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {OF_SEVERAL}; update it")
+    names = models_in(path.parent)
+    if names:
+        raise CheckpointError(f"{path.parent}: holds the models {', '.join(names)}: name one, as {path.parent / names[0]}")
     for name, is_usable in _USABLE.items():
         if not is_usable(record.get(name)):
             raise CheckpointError(f"{path}: damaged: {name} is {str(record.get(name))[:100]!r}; {AGAIN}")
@@ -118,7 +144,7 @@ def _parsed(path: Path, record: Any) -> Export:
         Field(output["name"], output["axis"], np.float32, output["width"], output["padding"]) for output in record["outputs"]
     )
     fields = {name: record[name] for name in ("precision", "step", "model", "learned_sha256", "sha256")}
-    return Export(**fields, outputs=tuple(outputs))
+    return Export(**fields, outputs=tuple(outputs), scope=record.get("scope") or "")
 
 
 def described(field: Field) -> dict[str, Any]:
@@ -137,14 +163,17 @@ def _is_output(value: Any) -> bool:
     )
 
 
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value == Path(value).name and value not in ("", ".", "..")
+
+
 def _is_sum(entry: tuple[Any, Any]) -> bool:
     name, sha256 = entry
-    is_name = isinstance(name, str) and name == Path(name).name and name not in ("", ".", "..")
-    return is_name and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
+    return _is_name(name) and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
 
 
 def _are_sums(value: Any) -> bool:
-    return isinstance(value, dict) and {GRAPH, ENCODER, WEIGHTS} <= set(value) and all(map(_is_sum, value.items()))
+    return isinstance(value, dict) and set(OF_GRAPHS) <= set(value) and all(map(_is_sum, value.items()))
 
 
 _USABLE: Mapping[str, Callable[[Any], bool]] = {
@@ -154,9 +183,10 @@ _USABLE: Mapping[str, Callable[[Any], bool]] = {
     "learned_sha256": lambda value: isinstance(value, str),
     "outputs": lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_output, value)),
     "sha256": _are_sums,
+    "scope": lambda value: value is None or (isinstance(value, str) and _is_name(value.removesuffix("/"))),
 }
 
 
-def layer_output(number: int) -> str:
+def layer_output(number: int, scope: str = "") -> str:
     """Name of the output of the encoder's graph after a layer, 0 the first."""
-    return f"layer_{number}"
+    return f"{scope}layer_{number}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, OutputError
-from bert_tf.extensions.export.formats import FORMATS, Format, Target
+from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
-from bert_tf.extensions.export.onnx_folder import RECORD, record_of
+from bert_tf.extensions.export.onnx_folder import RECORD, record_in
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
@@ -32,28 +33,41 @@ def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | 
     """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
     row, folder = FORMATS[target.format], _folder(target.output)
     row.require(target.options.precision)
-    _refuse_broken(model)
-    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
-    exported = ExportJob(model, model.task, model.step, target.options, labelled)
-    atomic.make_folder(folder.absolute().parent)
-    with lock.claiming(folder.absolute()) as other:
-        if other is not None:
-            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
-        atomic.delete_unfinished(folder)
-        _refuse_foreign(folder, target, model.prefix)
-        _write(row, exported, folder)
-        atomic.delete_unfinished(folder)
+    exported = job_of(model, target, find_data)
+    with writing(target, [model]) as temporary:
+        row.write(exported, temporary)
+        more = row.record(exported, temporary) if row.record else {}
+        write_record(temporary, {**record_of(exported, row.name), **more})
     log.info("%s: %s of %s", folder, row.name, model.prefix)
     return folder
 
 
-def _refuse_broken(model: Trained) -> None:
-    """Rejects labels that UTF-8 cannot encode; all formats use it."""
+def job_of(model: Trained, target: Target, find_data: Callable[[Task], str] | None) -> ExportJob:
+    """How a model is exported; DataError for labels that UTF-8 cannot encode: all formats use it."""
     for label in model.task.family.labels:
         try:
             label.encode()
         except UnicodeEncodeError as error:
             raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.prefix) from error
+    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
+    return ExportJob(model, model.task, model.step, target.options, labelled)
+
+
+@contextlib.contextmanager
+def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
+    """Yields an empty folder that replaces that of the target, unless the block fails."""
+    folder = _folder(target.output)
+    atomic.make_folder(folder.absolute().parent)
+    with lock.claiming(folder.absolute()) as other:
+        if other is not None:
+            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
+        atomic.delete_unfinished(folder)
+        for model in models:
+            _refuse_foreign(folder, target, model.prefix)
+        with atomic.replacing(folder) as temporary, readable_errors(folder):
+            temporary.mkdir()
+            yield temporary
+        atomic.delete_unfinished(folder)
 
 
 def _folder(output: str) -> Path:
@@ -68,13 +82,9 @@ def _folder(output: str) -> Path:
     return folder
 
 
-def _write(row: Format, exported: ExportJob, folder: Path) -> None:
-    with atomic.replacing(folder) as temporary, readable_errors(folder):
-        temporary.mkdir()
-        row.write(exported, temporary)
-        more = row.record(exported, temporary) if row.record else {}
-        record = {**_record(row, exported), **more, _FILES: _contents(temporary)}
-        (temporary / RECORD).write_text(documents.to_json(record) + "\n", encoding="utf-8")
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Writes the record of a folder, whose other files are there."""
+    (folder / RECORD).write_text(documents.to_json({**record, _FILES: _contents(folder)}) + "\n", encoding="utf-8")
 
 
 def _contents(folder: Path) -> dict[str, Any]:
@@ -84,10 +94,10 @@ def _contents(folder: Path) -> dict[str, Any]:
     return {name: files.digest(paths[name]) if size < _LARGE else None for name, size in sizes.items()}
 
 
-def _record(row: Format, exported: ExportJob) -> dict[str, Any]:
-    """Metadata of the export; without times and paths, so it is reproducible."""
+def record_of(exported: ExportJob, name: str) -> dict[str, Any]:
+    """Metadata of the export in a format; without times and paths, so it is reproducible."""
     return {
-        "format": row.name,
+        "format": name,
         "precision": exported.options.precision,
         "bert_tf": versions.__version__,
         "task_name": exported.task.name,
@@ -108,7 +118,7 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
     if target.overwrite or not any(folder.iterdir()):
         return
-    record = record_of(folder)
+    record = record_in(folder)
     if record.get("format") != target.format:
         raise OutputError(
             f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"

@@ -82,7 +82,7 @@ class ServedTogether:
 def _description(served: Served) -> Description:
     """With what the model shares, and the weights that calls other than predictions hold once more."""
     model, own = served.model, served.description
-    copies = 2 if set(own.calls) != {PREDICT} else 1
+    copies = 2 if set(own.calls) != {PREDICT} and model.trained.has_checkpoint else 1
     trunk = extension.load(together().computes_several).trunk(model.trained)
     return dataclasses.replace(own, trunk=trunk, weight_bytes=model.weight_bytes * copies)
 

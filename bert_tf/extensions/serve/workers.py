@@ -291,7 +291,7 @@ def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[C
 
 
 def _context(config: ServeConfig) -> ForkServerContext:
-    run = config.runs[0]  # several models are checkpoints
+    run = config.runs[0]  # several models are checkpoints, or of one exported folder
     if model_formats.file_of(run) is None:
         return fork_server.context(PRELOADED)
     if config.machine.devices.intra_op_threads == 1:  # see `preloaded_engine.share`
@@ -325,6 +325,10 @@ def _why(process: Any) -> str:
 def _say(descriptions: Descriptions, workers: int) -> None:
     megabytes = sum(one.weight_bytes for one in descriptions) / 1e6
     plural = "" if workers == 1 else "s"
+    if model_formats.file_of(descriptions[0].checkpoint) is not None:
+        names = ", ".join(one.checkpoint for one in descriptions)
+        log.info("%s: weights of %.0f MB, which workers of one thread share", names, descriptions[0].weight_bytes / 1e6)
+        return
     if len(descriptions) > 1:
         log.info(
             "%d models: weights of at most %.0f MB for each of %d worker%s, with copies for /encode and /explain,"
@@ -333,9 +337,6 @@ def _say(descriptions: Descriptions, workers: int) -> None:
         )
         return
     (description,) = descriptions
-    if model_formats.file_of(description.checkpoint) is not None:
-        log.info("%s: weights of %.0f MB, which workers of one thread share", description.checkpoint, megabytes)
-        return
     log.info(
         "%s: weights of %.0f MB for each of %d worker%s, %.0f MB together, and as much again during a reload",
         *(description.checkpoint, megabytes, workers, plural, megabytes * workers),

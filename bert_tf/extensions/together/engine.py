@@ -6,19 +6,20 @@ import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
-from bert_tf.checkpoints.reader import model_reader
-from bert_tf.extensions.together import stages
-from bert_tf.extensions.together.joint import JointForward
+from bert_tf.checkpoints import model_formats
 from bert_tf.features.columns import Features, Numbers
-from bert_tf.modeling.execution import Execution
-from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
+
+if TYPE_CHECKING:  # it imports TensorFlow
+    from bert_tf.extensions.together.joint import JointForward
+
+TRUNK = "trunk"  # of an exported model, in its record
 
 
 class SharedEngine:
@@ -66,8 +67,11 @@ class Together:
 
     @staticmethod
     def trunk(trained: Trained) -> str:
-        lowest = stages.digests(model_reader(trained.prefix), trained.config, layers=1)
-        return hashlib.sha256(repr(sorted(lowest.items(), key=str)).encode()).hexdigest()
+        if not trained.has_checkpoint:
+            return str(trained.record.get(TRUNK, ""))  # as exported
+        from bert_tf.extensions.together import joint
+
+        return joint.trunk(trained)
 
     def outputs(self, features: Mapping[int, Features]) -> dict[int, Outputs]:
         once, places = distinct(features)
@@ -90,7 +94,14 @@ class Together:
 
 
 def _joint(models: Sequence[Trained], inference: InferenceOptions) -> JointForward:
-    return JointForward(models, inference.machine or Machine(session_config()), inference.execution or Execution())
+    """Of checkpoints, or of exported models."""
+    exported = model_formats.of(models[0].prefix)
+    if exported is not None:
+        of_format: JointForward = exported.joint(models, inference)
+        return of_format
+    from bert_tf.extensions.together import joint
+
+    return joint.of_options(models, inference)
 
 
 def distinct(features: Mapping[int, Features]) -> tuple[Features, dict[int, Numbers]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.batch.engine import Batch
+from bert_tf.batch.engine import Batch, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader, model_reader
@@ -30,6 +31,7 @@ from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Around, Features, Head
+from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 
@@ -106,7 +108,7 @@ class JointForward:
 
     def __init__(self, models: Sequence[Trained], machine: Machine, execution: Execution) -> None:
         """Builds the graph and loads all weights; CheckpointError if the models do not read texts alike."""
-        _refuse_others(models)
+        refuse_others(models)
         readers = [model_reader(one.prefix) for one in models]
         self._shared = Shared()
         of_models = [OnceForAll(self._shared, digests(reader, one.config), one.config) for one, reader in zip(models, readers)]
@@ -217,7 +219,17 @@ def _places(length: int, batch: Batch, wanted: npt.NDArray[np.bool_]) -> npt.NDA
     return places[mask.astype(bool)] if length == mask.sum() else places.ravel()
 
 
-def _refuse_others(models: Sequence[Trained]) -> None:
+def of_options(models: Sequence[Trained], inference: InferenceOptions) -> JointForward:
+    return JointForward(models, inference.machine or Machine(session_config()), inference.execution or Execution())
+
+
+def trunk(trained: Trained) -> str:
+    """A digest of the weights up to the first layer."""
+    lowest = digests(model_reader(trained.prefix), trained.config, layers=1)
+    return hashlib.sha256(repr(sorted(lowest.items(), key=str)).encode()).hexdigest()
+
+
+def refuse_others(models: Sequence[Trained]) -> None:
     first = models[0]
     for other in models:
         differing = next((name for name in _OF_TEXTS if other.settings[name] != first.settings[name]), None)

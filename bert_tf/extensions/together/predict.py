@@ -10,6 +10,7 @@ from pathlib import Path
 from bert_tf.batch import stream
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.session import Predictor
+from bert_tf.checkpoints import model_formats
 from bert_tf.checkpoints.prefixes import several
 from bert_tf.errors import FlagError
 from bert_tf.extensions.together import engine
@@ -45,7 +46,7 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
     names = several(settings.checkpoint)
     if settings.average_outputs:
         raise FlagError("--average_outputs: takes a pattern, not names with commas, such as --checkpoint='RUN/fold-*'")
-    if settings.machine.engine != TENSORFLOW:
+    if settings.machine.engine != TENSORFLOW and model_formats.file_of(names[0]) is None:
         raise FlagError(f"--engine={settings.machine.engine}: several models are computed by TensorFlow; leave it out")
     folders = [os.path.basename(os.path.abspath(name)) for name in names]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)

@@ -194,8 +194,9 @@ def changed(copy, **facts):
     [
         ({"format": "saved_model"}, "an export as saved_model, for other software; name the run, or export it as onnx"),
         ({"version": None}, f"of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}"),
-        ({"version": 2}, "of version 2, and this bert_tf knows 1; update it"),
+        ({"version": 3}, "of version 3, and this bert_tf knows 2; update it"),
         ({"precision": "int4"}, f"damaged: precision is 'int4'; {AGAIN}"),
+        ({"scope": ".."}, "damaged: scope is '..'"),
         ({"step": -1}, "damaged: step is '-1'"),
         ({"outputs": []}, "damaged: outputs is "),
         ({"outputs": [{"name": "logits", "axis": "all", "width": 2, "padding": 0}]}, "damaged: outputs is "),
