@@ -85,7 +85,7 @@ class Driven(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """The page of a run, or of several in a folder, at their end."""
+    """Writes the report of a run, or of several in a folder, at their end."""
 
     write: str  # module:name of a function of the folder, which raises no error
     prepare: str = ""  # module:name of a function that starts what takes long, while the last checkpoint is written

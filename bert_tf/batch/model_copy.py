@@ -7,12 +7,11 @@ from pathlib import Path
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained, digest
+from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.estimator import run_folder
 from bert_tf.io import atomic, documents
 from bert_tf.tasks.decision import DECISION
-
-_MOMENTS = ("adam_m", "adam_v")
 
 
 def write(model: Trained, folder: Path) -> None:
@@ -20,7 +19,7 @@ def write(model: Trained, folder: Path) -> None:
     from bert_tf.checkpoints.reader import model_reader, write_checkpoint  # import TensorFlow
 
     reader = model_reader(model.prefix)
-    entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
+    entries = {name: reader[name] for name in reader.shapes if not is_training_only(name)}
     with atomic.readable_errors(folder):
         write_checkpoint(folder / CHECKPOINT_NAME, entries)
         for name, text in {run_layout.CONFIG: model.config.to_json(), **model.vocabulary.files()}.items():

@@ -264,11 +264,12 @@ def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _alone(output: str) -> Iterator[None]:
     """Locks a file's name, and deletes what killed writers left beside it; pipes and devices are written into."""
-    if atomic.is_written_into(output):
+    with atomic.readable_errors(Path(output)):
+        is_written_into = atomic.is_written_into(output)
+        path = Path(output) if is_written_into else atomic.linked(Path(output))
+    if is_written_into:
         yield
         return
-    with atomic.readable_errors(Path(output)):
-        path = atomic.linked(Path(output))
     atomic.make_folder(path.parent)
     with lock.writing_file(path):
         atomic.delete_unfinished(path)

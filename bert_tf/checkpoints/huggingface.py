@@ -205,9 +205,10 @@ def convert(
     vocabulary = library.read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
-    if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side", "right") != "right":
+    if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side") not in (None, "right"):
         raise CheckpointError(
-            f"{source / text_rules.CONFIG}: truncation_side is not 'right': its model reads the end of long texts"
+            f"{source / text_rules.CONFIG}: truncation_side is not 'right': its model reads the end of long"
+            " texts; cut them yourself, and set it to 'right'"
         )
     with atomic.replacing(target) as temporary:
         temporary.mkdir()

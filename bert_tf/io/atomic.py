@@ -74,7 +74,8 @@ def _take_place(temporary: Path, target: Path) -> None:
         if os.path.isdir(old) and not os.path.lexists(target):
             os.replace(old, target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.replace(old, temporary)  # not to be put back any more, should deleting it be interrupted; `replacing` deletes it
 
 
 def _to_disk(temporary: Path) -> None:
@@ -147,7 +148,7 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
     """Deletes a killed process's partial writes, and puts back a folder that it was replacing; nobody may be writing now."""
     target = Path(path)
     with contextlib.suppress(OSError):  # leftovers do no harm
-        name = re.compile(rf"\.{re.escape(_shortened(target.name))}\.\d+(-[0-9a-f]+)?\.(tmp|old)")
+        name = re.compile(rf"\.{re.escape(_shortened(target.name))}\.\d+(-[0-9a-f]+)?\.(tmp|old|tmp\.part\.tmp)")
         rests = [path for path in target.parent.iterdir() if name.fullmatch(path.name)]
         replaced = [path for path in rests if path.suffix == ".old"]
         if replaced and not os.path.lexists(target):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import extension
+from bert_tf import extension, run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extension import Driven, Driver
 from bert_tf.io import progress
@@ -75,7 +75,8 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
         trained = job.fine_tune(config, environment=os.environ, task=task)
     if trained.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {trained.step}; the same call continues there")
-    progress.say(f"the run is in {trained.output_dir}")
+    page = trained.output_dir / run_layout.PAGE
+    progress.say(f"the run is in {trained.output_dir}" + (f", its report in {page}" if page.is_file() else ""))
     return trained
 
 

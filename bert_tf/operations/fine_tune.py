@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from bert_tf import extension
 from bert_tf.errors import FlagError
@@ -15,9 +14,6 @@ from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.settings import Setting
 from bert_tf.training import recipes
 from bert_tf.training.run_spec import FINE_TUNE, SECTIONS, Program, RunSpec, configured
-
-if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    pass
 
 Sections = Mapping[str, Sequence[Setting]]
 

@@ -123,7 +123,7 @@ def _keep_account(run: Run) -> bool:
 
 
 def _report(run: Run) -> None:
-    """Has the page made, and reports wall time: on the page, in the log, and in timing.json after training."""
+    """Has the report made, and tells wall time: in the report, in the log, and in timing.json after training."""
     if run.machine.is_chief:
         recorded = _keep_account(run)
         results.write_page(run.output_dir)

@@ -141,14 +141,14 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
 
 
 def start_page_ahead() -> None:
-    """Starts what takes long in writing the page, while the last checkpoint is written."""
+    """Starts what takes long in writing the report, while the last checkpoint is written."""
     for page in _pages():
         if page.prepare:
             extension.load(page.prepare)()
 
 
 def write_page(folder: Path) -> None:
-    """Has the page of a run written, or that of several in a folder."""
+    """Has the report of a run written, or that of several in a folder."""
     for page in _pages():
         extension.load(page.write)(folder)
 

@@ -117,9 +117,9 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
     "module",
     [
         "batch.job",
+        "extensions.report.panels",
         "modeling.heads.base",
         "operations.command",
-        "report.panels",
         "settings",
         "tasks.base",
         "tasks.custom",

@@ -1,4 +1,4 @@
-"""The page that ends a run."""
+"""The report at the end of a run."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_an_archive_becomes_a_folder_and_its_sum_is_told_and_kept(site, run, dat
 
 def test_tasks_that_are_fetched_at_once_keep_their_sums_and_one_is_fetched_once(site, data_dir, monkeypatch):
     site.files.update(dict.fromkeys((COLA_ZIP, "glue/data/RTE.zip"), archive(COLA)))
-    both, received = threading.Barrier(2), fetch._received
+    both, received = threading.Barrier(2, timeout=60), fetch._received
 
     def together(url):
         both.wait()
