@@ -37,7 +37,8 @@ def refuse_missing(prefix: str) -> None:
 def refuse_missing_model(name: str) -> None:
     """Raises CheckpointError if a name matches nothing, or needs TensorFlow where there is none.
 
-    Folders, patterns and URLs are looked into when they are read. A model of the hub is looked up there: FlagError if the package for it is missing.
+    Folders, patterns and URLs are looked into when they are read. A model of the hub is looked up
+    there: FlagError if the package for it is missing.
     """
     of_hub = hub_names.parsed(name)
     has_another_form = (of_hub is not None or os.path.isdir(name)) and model_formats.file_of(name) is None
