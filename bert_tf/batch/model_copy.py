@@ -31,9 +31,11 @@ def write(model: Trained, folder: Path) -> None:
             copy_decision(model.prefix, folder / CHECKPOINT_NAME)
 
 
-def copy_decision(prefix: str, copied: Path) -> None:
-    """Copies the decision rule of a checkpoint, if it has one, for another file of the same weights."""
+def copy_decision(prefix: str, copied: Path) -> bool:
+    """Copies the decision rule of a checkpoint beside a file made from it; false if it has none."""
     rule = run_folder.load_decision(Path(prefix).parent)
-    if rule is not None and rule.get("checkpoint_sha256") == digest(prefix):
-        text = documents.to_json({**rule, "checkpoint_sha256": digest(str(copied))}, indent=2, sort_keys=True) + "\n"
-        (copied.parent / run_layout.DECISION).write_text(text, encoding="utf-8")
+    if rule is None or rule.get("checkpoint_sha256") != digest(prefix):
+        return False
+    text = documents.to_json({**rule, "checkpoint_sha256": digest(str(copied))}, indent=2, sort_keys=True) + "\n"
+    (copied.parent / run_layout.DECISION).write_text(text, encoding="utf-8")
+    return True

@@ -74,7 +74,7 @@ def _take_place(temporary: Path, target: Path) -> None:
         if os.path.isdir(old) and not os.path.lexists(target):
             os.replace(old, target)
         raise
-    with contextlib.suppress(OSError):
+    if os.path.isdir(old):
         os.replace(old, temporary)  # not to be put back any more, should deleting it be interrupted; `replacing` deletes it
 
 

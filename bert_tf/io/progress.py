@@ -11,8 +11,8 @@ from typing import Any
 
 from tqdm import TqdmWarning, tqdm
 
-_IN_NOTEBOOK = "ipykernel.kernelapp" in sys.modules
-if _IN_NOTEBOOK:
+_OF_NOTEBOOKS = "ipykernel.kernelapp"  # a module that is loaded there
+if _OF_NOTEBOOKS in sys.modules:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets shows text bars
         from tqdm.auto import tqdm  # imports asyncio, for which no command waits
@@ -42,4 +42,4 @@ def say(line: str) -> None:
 
 
 def _seen() -> bool:
-    return not _QUIET.get() and (sys.stderr.isatty() or _IN_NOTEBOOK)
+    return not _QUIET.get() and (sys.stderr.isatty() or _OF_NOTEBOOKS in sys.modules)

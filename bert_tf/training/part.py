@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # they list the extensions, of which one may import this modu
     from bert_tf.features.columns import TrainingRows
     from bert_tf.modeling.execution import Adaptation
     from bert_tf.modeling.heads.base import Head
-    from bert_tf.tasks.base import Example, Family
+    from bert_tf.tasks.base import Example, Family, Task
     from bert_tf.tasks.decision import Decision
     from bert_tf.training.run import PhasePlan, Run
     from bert_tf.training.run_spec import RunSpec
@@ -38,9 +38,9 @@ class Part:
         del environment
         return config
 
-    def read(self, examples: Sequence[Example], family: Family) -> Sequence[Example]:
+    def read(self, examples: Sequence[Example], task: Task) -> Sequence[Example]:
         """Returns the examples of a training split, as they were read, with changes."""
-        del family
+        del task
         return examples
 
     def recipe(self, family: Family, examples: Sequence[Example]) -> Mapping[str, float | str] | None:

@@ -86,7 +86,7 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], spec: Run
     for split in task.splits(data.folder, TRAIN) if spec.actions.do_train else ():
         if split in examples:
             for part in parts:
-                examples[split] = part.read(examples[split], task.family)
+                examples[split] = part.read(examples[split], task)
             examples[split] = examples[split][:most] if most else examples[split]
     return examples
 

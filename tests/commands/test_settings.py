@@ -259,7 +259,7 @@ def test_flags_become_settings(line, name, expected):
         (f"{EVALUATE} more", "unexpected argument 'more'"),
         (f"{EVALUATE} --task_name=MRPC,", "--task_name=MRPC,: a name is empty; remove the extra comma"),
         ("export --format=saved_model --output=b", "export: RUN ... missing: python -m bert_tf export RUN ..."),
-        ("export a b --format=saved_model --output=b", "export: name one run or checkpoint, not 2"),
+        ("export a b --format=saved_model --output=b", "--format=saved_model: one run or checkpoint, not 2"),
         ("export a --output=b", "--format is required"),
         ("export a --format=saved_model", "--output is required"),
         ("export --compare", "export: RUN ... missing: python -m bert_tf export RUN ..."),
@@ -277,8 +277,6 @@ def test_flags_become_settings(line, name, expected):
         ("fill-mask p --engine=openvino --text=[MASK]", "Unknown command line flag 'engine'"),
         ("fill-mask a b", "fill-mask: 2 names given, CHECKPOINT expected"),
         ("serve a b/a", "two models are named a"),
-        ("serve a --pooling=cls", "--pooling: is for the vectors of POST /encode; add --encode"),
-        ("serve a --layers=-2", "--layers: is for the vectors of POST /encode; add --encode"),
         ("explain a --text=b --method=occlusion --steps=64", "--steps: is for --method=integrated_gradients, not occlusion"),
         ("report a --data_dir=b", "--data_dir: only --explain=N reads data"),
         (

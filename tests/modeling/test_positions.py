@@ -284,7 +284,7 @@ def test_names_are_registered_once():
         ({"layer_types": ["full_attention", "sliding_attention", "full_attention", "full_attention"]}, "layer_types"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}}, "rope_type is 'yarn'"),
         ({"norm_bias": True}, "norm_bias is True, only False"),
-        ({"local_attention": 5}, "attention_window is 5"),
+        ({"local_attention": 5}, "local_attention is 5"),
         ({"classifier_pooling": "max"}, "pooling is 'max'"),
         ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling"),
         ({"embedding_dropout": 0.1}, "embedding_dropout is 0.1"),

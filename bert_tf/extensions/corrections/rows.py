@@ -13,7 +13,7 @@ from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.io import encodings, files, spreadsheets
 from bert_tf.tasks import cells, names, tables
-from bert_tf.tasks.base import TRAIN, Family
+from bert_tf.tasks.base import TRAIN, Task
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 
@@ -60,7 +60,7 @@ def read_labels(path: str, action: str) -> dict[str, str]:
     return labels
 
 
-def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
+def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     counts = collections.Counter(example.guid for example in examples)
     excluded, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
@@ -77,33 +77,34 @@ def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relab
     if not remaining:
         raise DataError("excludes every training row", exclude)
     corrected = [
-        _relabelled(example, labels, family, str(relabel)) if example.guid in labels else example for example in remaining
+        _relabelled(example, labels, task, str(relabel)) if example.guid in labels else example for example in remaining
     ]
     changed = sum(example.label != other.label for example, other in zip(remaining, corrected))
     _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(remaining), changed)
     return corrected
 
 
-def _relabelled(example: Any, labels: Mapping[str, str], family: Family, path: str) -> Any:
+def _relabelled(example: Any, labels: Mapping[str, str], task: Task, path: str) -> Any:
     text = labels[example.guid]
     try:
-        if family.kind == SPAN:
+        if task.family.kind == SPAN:
             start = example.context.find(text)
             if start < 0:
                 raise tables.RowError(f"the answer {text!r:.80} is not in the context")
             from bert_tf.extensions.span.reader import Answer
 
             return dataclasses.replace(example, answers=(Answer(text, start),))
-        return dataclasses.replace(example, label=_label(text, example, family))
+        return dataclasses.replace(example, label=_label(text, example, task))
     except tables.RowError as error:
         raise DataError(f"{example.guid}: {error}", path) from error
 
 
-def _label(text: str, example: Any, family: Family) -> Any:
+def _label(text: str, example: Any, task: Task) -> Any:
+    family = task.family
     kind, known = family.kind, family.labels
     if kind in (REGRESSION, SIMILARITY):
         highest = getattr(family, "highest_score", None)
-        return cells.number(text, None if highest is None else (0.0, highest))
+        return cells.number(text, getattr(task, "bounds", None) if highest is None else (0.0, highest))
     if kind == CHOICE:
         if not text.isdecimal() or int(text) >= len(example.options):
             raise tables.RowError(f"the option {text!r:.80} is not a number from 0 to {len(example.options) - 1}")

@@ -41,8 +41,9 @@ def weights_of(path: Path) -> Path:
 
 
 def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str]) -> onnx.ModelProto:
+    of_head = add(trained, graph)
     (output,) = trained.outputs
-    graph.add("Identity", add(trained, graph), name=output.name)
+    graph.add("Identity", of_head, name=output.name)
     return graph.model(INPUT_VALUES, [described(output)], **metadata)
 
 

@@ -196,11 +196,11 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
         datasets = list(itertools.chain.from_iterable(by_entry))
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
-        evaluation.leave_out_outdated(table, settings.checkpoints, named, datasets)
         prefixes = [checkpoint.prefix for checkpoint in named if not checkpoint.problem]
         inference = batch_machine.inference(
             settings.machine, settings.eval_batch_size, environment=os.environ, checkpoints=prefixes
         )
+        evaluation.leave_out_outdated(table, settings.checkpoints, named, datasets)
         log.info("%d checkpoints on %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
         failed = evaluation.evaluate(named, datasets, table, settings.model, inference, load=evaluator.load)
         table.write()

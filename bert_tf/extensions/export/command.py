@@ -18,6 +18,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, Target
+from bert_tf.extensions.export.onnx_folder import FORMAT as ONNX
 from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.tasks.base import Outputs
 
 _VECTORS = "STS-B-vectors"  # a task whose head has no variables, of an extension
-_OF_SEVERAL = "onnx"  # the format of several models in one folder
 _EXAMPLES = 400  # of dev, the first ones
 _ROWS = 32  # of a batch
 _POINTS = 100.0
@@ -56,9 +56,9 @@ class ExportSettings:
 
     def __post_init__(self) -> None:
         if not self.compare:
-            if len(self.runs) > 1 and self.format not in (None, _OF_SEVERAL):
+            if len(self.runs) > 1 and self.format not in (None, ONNX):
                 raise FlagError(
-                    f"--format={self.format}: one run or checkpoint, not {len(self.runs)}; --format={_OF_SEVERAL} takes several"
+                    f"--format={self.format}: one run or checkpoint, not {len(self.runs)}; --format={ONNX} takes several"
                 )
             for name in ("format", "output"):
                 if getattr(self, name) is None:

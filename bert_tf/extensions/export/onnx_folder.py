@@ -20,7 +20,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.fields import ROW, TOKEN, Field
 from bert_tf.io import documents, files
 
-FORMAT, VERSION, OF_SEVERAL = "onnx", 1, 2  # values in the record; a greater version is of a format unknown here
+FORMAT, VERSION, VERSION_OF_SEVERAL = "onnx", 1, 2  # values in the record; a greater version is of a format unknown here
 RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.data"
 PRECISIONS = ("float32", "int8")
 
@@ -132,8 +132,8 @@ def _parsed(path: Path, record: Any) -> Export:
     version = record.get("version")
     if version is None:
         raise CheckpointError(f"{path}: of an earlier version of bert_tf, which wrote the graph alone; {AGAIN}")
-    if version not in (VERSION, OF_SEVERAL):
-        raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {OF_SEVERAL}; update it")
+    if version not in (VERSION, VERSION_OF_SEVERAL):
+        raise CheckpointError(f"{path}: of version {str(version)[:20]}, and this bert_tf knows {VERSION_OF_SEVERAL}; update it")
     names = models_in(path.parent)
     if names:
         raise CheckpointError(f"{path.parent}: holds the models {', '.join(names)}: name one, as {path.parent / names[0]}")

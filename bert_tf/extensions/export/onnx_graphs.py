@@ -37,9 +37,10 @@ def write_graphs(models: Mapping[str, Trained], folder: Path, metadata: Mapping[
             layers.append(Field(onnx_folder.layer_output(number, scope), TOKEN, np.float32, config.hidden_size))
             encoder.add_output(layer, layers[-1].name)
         whole.begin(scope, arrays)
+        of_head = onnx_model.add(trained, whole, packs=True)
         (output,) = trained.outputs
         outputs.append(output._replace(name=f"{scope}{output.name}"))
-        whole.add_output(onnx_model.add(trained, whole, packs=True), outputs[-1].name)
+        whole.add_output(of_head, outputs[-1].name)
     graphs = {
         name: graph.model(onnx_model.INPUT_VALUES, list(map(onnx_model.described, fields)))
         for name, graph, fields in ((onnx_folder.GRAPH, whole, outputs), (onnx_folder.ENCODER, encoder, layers))

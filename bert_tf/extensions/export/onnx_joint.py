@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bert_tf.batch.engine import InferenceOptions, computed
 from bert_tf.batch.trained import Trained
@@ -20,7 +19,8 @@ from bert_tf.fields import Field
 from bert_tf.inputs.batching import Batching
 from bert_tf.tasks.base import Outputs
 
-Asked = Mapping[int, npt.NDArray[np.bool_]]  # by number of a model: whether it is asked about each row
+if TYPE_CHECKING:  # it imports TensorFlow
+    from bert_tf.extensions.together.joint import Asked
 
 
 class JointSession:
@@ -28,7 +28,7 @@ class JointSession:
 
     def __init__(self, models: Sequence[Trained], inference: InferenceOptions) -> None:
         """Loads the weights; CheckpointError if the models are not of one folder."""
-        self._models, self._threads = [cast(ExportedModel, one) for one in models], inference.threads
+        self._models = [cast(ExportedModel, one) for one in models]
         first = self._models[0]
         self._graph = first.place(onnx_folder.GRAPH)
         for other in self._models[1:]:
@@ -40,7 +40,7 @@ class JointSession:
         self._precision = first.facts.precision
         self._fields = [_scoped(one) for one in self._models]
         with onnx_folder.weights_checked(first.folder, first.facts):
-            self._compute = onnxruntime_session.opened_for_outputs(self._graph, self._threads)
+            self._compute = onnxruntime_session.opened_for_outputs(self._graph, inference.threads)
         self.steps = [one.step for one in self._models]
 
     def outputs(self, features: Features, *, batch_size: int | None, batching: Batching) -> list[Outputs]:

@@ -29,7 +29,7 @@ def write(models: Mapping[str, Trained], target: Target, *, find_data: Callable[
             onnx.write_files(exported, folder / scope)
             facts = onnx.record(exported, folder / scope)
             own = {
-                "version": onnx_folder.OF_SEVERAL,
+                "version": onnx_folder.VERSION_OF_SEVERAL,
                 "scope": scope,
                 "model": {**facts["model"], TRUNK: Together.trunk(exported.trained)},
                 "sha256": {**facts["sha256"], **sums},
@@ -37,7 +37,7 @@ def write(models: Mapping[str, Trained], target: Target, *, find_data: Callable[
             write_record(folder / scope, {**record_of(exported, onnx_folder.FORMAT), **facts, **own})
         vocabulary = next(iter(models.values())).vocabulary  # that of all
         (folder / requirements.FILE).write_text(requirements.text(vocabulary), encoding="utf-8")
-        record = {"format": onnx_folder.FORMAT, "version": onnx_folder.OF_SEVERAL, "models": list(models)}
+        record = {"format": onnx_folder.FORMAT, "version": onnx_folder.VERSION_OF_SEVERAL, "models": list(models)}
         write_record(folder, {**record, "precision": target.options.precision})
     log.info("%s: %s of %s", target.output, onnx_folder.FORMAT, ", ".join(model.prefix for model in models.values()))
     return Path(target.output)

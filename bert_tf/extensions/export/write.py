@@ -146,7 +146,7 @@ def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable
             raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
         gate_data = find_data(task)
     elif not task.reads_folder:
-        raise DataError(f"--gate_data is a file for {task.name}, and there is no such file", gate_data)
+        raise DataError(f"--gate_data of {task.name} is a file of examples with labels, no folder or pattern", gate_data)
     log.info("%s: measured on %s", task.name, f"the files in {gate_data}" if task.reads_folder else "--dev_file of the run")
     return {split: _labelled(task.examples(gate_data, split), split) for split in task.splits(gate_data, DEV)}
 

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bert_tf.extensions.report import (
     charts,
@@ -23,9 +23,6 @@ from bert_tf.extensions.report import (
 from bert_tf.extensions.report.run_files import Group, Run
 from bert_tf.io import atomic
 from bert_tf.metrics import ranking
-
-if TYPE_CHECKING:
-    pass
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3

@@ -11,7 +11,6 @@ from bert_tf.errors import BertError
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import WALL
 
-TIME = "page"  # in the account of wall time
 _OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
 
 
@@ -28,7 +27,7 @@ def _start_vega() -> None:
         scripts.vega()
 
 
-@WALL.span(TIME)
+@WALL.span("page")
 def write(folder: Path) -> None:
     """Writes the page of a run, if the folder holds more than predictions; failure is only a warning."""
     if not any((folder / name).is_file() for name in _OF_RUNS):

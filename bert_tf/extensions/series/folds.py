@@ -223,7 +223,9 @@ def groups_of(task: Task, path: Path, split: str, column: str) -> dict[str, Any]
             if column not in columns:
                 raise DataError(f"--group_column={column}: no such column; there are {', '.join(columns):.200}", path)
             index = columns.index(column)
-        groups[example.guid] = getattr(example, column) if index is None else source.row[index]
+        value = getattr(example, column) if index is None else source.row[index]
+        if groups.setdefault(example.guid, value) != value:
+            raise DataError(f"--group_column={column}: {example.guid!r} is the id of rows of several groups", path)
     return groups
 
 

@@ -112,20 +112,19 @@ class ServeConfig:
 
     @classmethod
     def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Refuses several models that cannot be served at once."""
+        """Puts the models of a folder in its place, and refuses several that cannot be served at once."""
         named = values.get("runs") or ()
         runs = tuple(model for run in named for model in model_formats.models_in(run))
         if len(runs) > 1:
             names_of(runs)
             together()
-            exported = next((run for run in named if model_formats.file_of(run) is not None), None)
-            if exported is not None and len(named) > 1:
-                raise FlagError(
-                    f"{exported} is an exported model, which is served alone; name the runs, or export them to one folder"
-                )
+            exported = [run for run in runs if model_formats.file_of(run) is not None]
+            folders = {os.path.dirname(os.path.abspath(run)) for run in exported}
+            if exported and (len(exported) < len(runs) or len(folders) > 1):
+                raise FlagError(f"{exported[0]} is an exported model; name runs alone, or export them to one folder")
             engine = values.get("engine", TENSORFLOW)
-            if engine != TENSORFLOW and exported is None:
-                raise FlagError(f"--engine={engine}: several models are computed by TensorFlow; leave it out")
+            if engine != TENSORFLOW and not exported:
+                raise FlagError(f"--engine={engine}: several checkpoints are computed by TensorFlow; leave it out")
         return {**values, "runs": runs} if named else dict(values)
 
     @property

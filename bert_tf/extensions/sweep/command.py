@@ -176,6 +176,7 @@ def _seconds(budget: str) -> float:
 
 def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     """Prints how long the grid takes; nothing is trained or written."""
+    extension.needed("report", "sweep")
     from bert_tf.extensions.sweep import plan, schedule
 
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli)

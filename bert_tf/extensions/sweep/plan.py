@@ -17,7 +17,6 @@ from bert_tf.io import documents, files
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training import sources
 from bert_tf.training.run_spec import DRIVERS, SETTINGS, RunSpec, configured
@@ -209,18 +208,18 @@ def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
 
     values = {**{name: (value,) for name, value in file.fixed.items()}, **file.grid}
     texts = {value for several in values.values() for value in several if isinstance(value, str)}
-    found = {text: files.digest(text) for text in texts if Path(text).is_file()}
+    found = {text: files.digest(text) for text in texts if os.path.isfile(text)}
     models = {name: name for name in values.get("init_checkpoint", ())} or {"$BERT_BASE_DIR": environment.get("BERT_BASE_DIR")}
     for name, model in models.items():
         digest = trained.digest(str(sources.checkpoint_of(model, environment=environment))) if model else None
         if digest is not None:
             found[name] = digest
     for name, folder in itertools.product(file.tasks, values.get("data_dir", (None,))):
-        task = None if name == CUSTOM else get_task(name)
-        if task is not None and task.reads_folder:
+        task = get_task(name, configured(task_name=name, output_dir="-", **file.fixed).of_task)
+        if task.reads_folder:
             data = sources.find_data(task, folder, environment=environment).folder
             of_task = (task.file(data, split) for purpose in (TRAIN, DEV) for split in task.splits(data, purpose))
-            found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task})
+            found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task if path.exists()})
     return found
 
 

@@ -45,9 +45,9 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
     """The settings of each model, with outputs of its own; FlagError if two have one name."""
     names = several(settings.checkpoint)
     if settings.average_outputs:
-        raise FlagError("--average_outputs: takes a pattern, not names with commas, such as --checkpoint='RUN/fold-*'")
+        raise FlagError("--average_outputs: takes a pattern, not several models, such as --checkpoint='RUN/fold-*'")
     if settings.machine.engine != TENSORFLOW and model_formats.file_of(names[0]) is None:
-        raise FlagError(f"--engine={settings.machine.engine}: several models are computed by TensorFlow; leave it out")
+        raise FlagError(f"--engine={settings.machine.engine}: several checkpoints are computed by TensorFlow; leave it out")
     folders = [os.path.basename(os.path.abspath(name)) for name in names]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bert_tf.errors import FlagError
 from bert_tf.extensions.serve.call import ROWS, Call, Option, Part
 from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.library.reading import Reader
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -41,7 +43,13 @@ class Encode(Call):
     loads_weights = True
 
     def is_offered(self, kind: str, config: ServeConfig) -> bool:
-        return bool(config.extensions.vectors.encode or kind in (SIMILARITY, CONTRASTIVE))
+        vectors = config.extensions.vectors
+        if vectors.encode or kind in (SIMILARITY, CONTRASTIVE):
+            return True
+        idle = [name for name, value in vars(VectorOptions()).items() if getattr(vectors.options, name) != value]
+        if idle and len(config.runs) == 1:
+            raise FlagError(f"--{idle[0]}: is for the vectors of POST /encode; add --encode")
+        return False
 
     def reader(self, reader: Reader) -> Reader:
         """Accepts texts and text pairs whatever the model's task is."""

@@ -54,11 +54,6 @@ class ServedVectors:
     encode: bool = setting(False, "also offer POST /encode; always on for vector models")
     options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
 
-    def __post_init__(self) -> None:
-        others = [name for name, value in vars(VectorOptions()).items() if getattr(self.options, name) != value]
-        if others and not self.encode:
-            raise FlagError(f"--{others[0]}: is for the vectors of POST /encode; add --encode")
-
 
 def layer_numbers(layers: Layers) -> tuple[int, ...]:
     """Parses --layers, or a program's value; FlagError for duplicates."""

@@ -183,7 +183,8 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
     config = dataclasses.replace(model.config, vocab_size=len(entries[new_rows.WORD_TABLE]))
     copied = models.write_model(folder, entries, beside=None)
-    model_copy.copy_decision(model.checkpoint.name, copied)
+    if model_copy.copy_decision(model.checkpoint.name, copied):
+        log.warning("%s: its rule was fitted with the earlier vocabulary; calibrate it again", folder)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
     (folder / run_layout.VOCABULARY).write_text(after.vocabulary.to_text(), encoding="utf-8")
     models.copy(folder, model.checkpoint.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary

@@ -127,15 +127,15 @@ def test_int8_is_measured_for_each(runs, tmp_path):
         (["export", "{pairs}", "{tags}", "--format=openvino"], "--format=openvino: one run or checkpoint, not 2"),
         (["export", "{pairs}", "{windows}", "--format=onnx"], "its long text differs from that of"),
         (["predict", "--checkpoint={folder}/pairs,{alone}", "--input={rows}"], "export their runs together"),
-        (["serve", "{folder}/pairs", "{folder}/tags"], "is an exported model, which is served alone"),
+        (["serve", "{folder}/pairs", "{alone}"], "is an exported model; name runs alone, or export them to one folder"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(runs, folder, tmp_path, arguments, message, capsys):
     places = {path.name: path for path in runs} | {"folder": folder, "rows": tmp_path / "rows.tsv", "alone": tmp_path / "alone"}
     if "{windows}" in arguments:
         places["windows"] = write_run(tmp_path / "windows", {**CASES["pairs"].record, "long_text": "windows"})
-    if "{alone}" in arguments[1]:
-        places["rows"].write_text(LINES)
+    places["rows"].write_text(LINES)
+    if "{alone}" in " ".join(arguments):
         assert export(runs[3], f"--output={places['alone']}", "--nopairs") == 0
     ends = [f"--output={tmp_path / 'out.tsv'}"] if arguments[0] in ("export", "predict") else []
     assert main(["bert_tf", *(one.format(**places) for one in arguments), *ends]) == 2

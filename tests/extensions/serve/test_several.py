@@ -263,11 +263,11 @@ class TestSettings:
         assert names_of((first, found[2])) == ("my run", "NAME")
 
     def test_what_is_not_computed_together_is_refused(self, tmp_path):
-        with pytest.raises(FlagError, match="--engine=onnxruntime: several models are computed by TensorFlow; leave it out"):
+        with pytest.raises(FlagError, match="--engine=onnxruntime: several checkpoints are computed by TensorFlow"):
             configured("a", "b", engine="onnxruntime")
         (tmp_path / "exported").mkdir()
         (tmp_path / "exported/model.onnx").touch()
-        with pytest.raises(FlagError, match="exported is an exported model, which is served alone"):
+        with pytest.raises(FlagError, match="exported is an exported model; name runs alone, or export them to one folder"):
             configured("a", str(tmp_path / "exported"))
 
 

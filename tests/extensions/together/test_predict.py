@@ -45,9 +45,9 @@ def test_each_file_has_the_bytes_of_its_own_model(folder, tmp_path):
     [
         ("{a},{nowhere}", [], "no checkpoint of this name"),
         ("{a},{copy}", [], "--checkpoint: two models are named a: their predictions would be one file"),
-        ("{a},{b}", ["--average_outputs"], "--average_outputs: takes a pattern, not names with commas"),
+        ("{a},{b}", ["--average_outputs"], "--average_outputs: takes a pattern, not several models"),
         ("{a},{b}", ["--output=-"], "--checkpoint: several models read and write files, no pipe"),
-        ("{a},{b}", ["--engine=onnxruntime"], "--engine=onnxruntime: several models are computed by TensorFlow"),
+        ("{a},{b}", ["--engine=onnxruntime"], "--engine=onnxruntime: several checkpoints are computed by TensorFlow"),
     ],
 )
 def test_what_several_models_cannot_do_is_one_line(folder, names, more, message, tmp_path, capsys):

@@ -11,9 +11,13 @@ from bert_tf.batch import inputs, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
+from bert_tf.extensions.serve.settings import configured
+from bert_tf.extensions.vectors.call import Encode
 from bert_tf.extensions.vectors.text_encoder import Encoder
+from bert_tf.head_spec import CLASSIFICATION, SIMILARITY
 from tests import lines
 from tests.batch.runs import inference
+from tests.tasks.refusals import refusal
 
 TEXTS = ["rain came", "the old wind went over", "soup", "bread and salt near the pear"]
 LENGTH, WIDTH = 24, 8
@@ -210,3 +214,20 @@ def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, e
     assert "is above 1; name the highest of the scale with --highest_score, as 5" in failed.error
     with pytest.raises(FlagError, match="--zero_shot compares cosines with scores; MRPC has none"):
         bert_tf.evaluate([project.init_checkpoint], task_name="MRPC", zero_shot=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "offered"),
+    [
+        ({}, CLASSIFICATION, False),
+        ({"encode": True, "pooling": "cls"}, CLASSIFICATION, True),
+        ({"pooling": "cls"}, SIMILARITY, True),  # a model of vectors offers them always
+        ({"layers": "-2"}, CLASSIFICATION, "--layers: is for the vectors of POST /encode; add --encode"),
+    ],
+)
+def test_a_service_offers_vectors_of_models_of_vectors_and_if_asked_for(flags, kind, offered):
+    config = configured("run", **flags)
+    if isinstance(offered, str):
+        assert offered in refusal(FlagError, Encode().is_offered, kind, config)
+    else:
+        assert Encode().is_offered(kind, config) is offered
