@@ -29,7 +29,7 @@ _NO_DECISION: Mapping[str, Any] = {"temperatures": []}
 
 @dataclasses.dataclass(frozen=True)
 class ExportedModel(Trained):
-    """`prefix` is the graph."""
+    """`prefix` is the graph, or the record of one of several models."""
 
     has_checkpoint = False
     export: Export | None = None

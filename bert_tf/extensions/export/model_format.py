@@ -23,7 +23,7 @@ _WEIGHTS = (".index", ".safetensors", ".bin")  # suffixes of files of weights
 
 
 class OnnxFormat:
-    """See `checkpoints.model_formats.ModelFormat`; its file is the graph."""
+    """See `checkpoints.model_formats.ModelFormat`; its file is the graph, or the record of one of several models."""
 
     def file_of(self, name: str | os.PathLike[str]) -> Path | None:
         folder = Path(name)
