@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from bert_tf import extension
 from bert_tf.errors import CheckpointError
+from bert_tf.io import files
 
 
 class ModelFormat(Protocol):
@@ -53,7 +54,9 @@ def file_of(name: str | os.PathLike[str]) -> Path | None:
 
 
 def models_in(name: str) -> list[str]:
-    """The models of a folder that has several; else the name."""
+    """The models of a local folder that has several; else the name."""
+    if files.has_scheme(name):
+        return [name]
     return [os.path.join(name, model) for one in every() for model in one.models_in(Path(name))] or [name]
 
 

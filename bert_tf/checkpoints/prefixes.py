@@ -40,6 +40,8 @@ def refuse_missing_model(name: str) -> None:
     Folders, patterns and URLs are looked into when they are read. A model of the hub is looked up
     there: FlagError if the package for it is missing.
     """
+    if files.has_scheme(name):
+        return
     of_hub = hub_names.parsed(name)
     has_another_form = (of_hub is not None or os.path.isdir(name)) and model_formats.file_of(name) is None
     if has_another_form and versions.installed_tensorflow() is None:
@@ -48,12 +50,7 @@ def refuse_missing_model(name: str) -> None:
         from bert_tf.checkpoints import hub  # imports this module
 
         hub.refuse_missing(of_hub)
-    elif (
-        "://" not in name
-        and not is_pattern(name)
-        and not os.path.isdir(name.removesuffix(ALL))
-        and model_formats.file_of(name) is None
-    ):
+    elif not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)) and model_formats.file_of(name) is None:
         refuse_missing(PART.sub("", name))
 
 
