@@ -186,7 +186,7 @@ def test_a_folder_is_no_data_of_a_task_whose_files_are_named(model, tmp_path):
     task = own_task(record, LabelledColumns(), dev_file=str(tmp_path / "dev.csv"))
     found = dataclasses.replace(model, given_task=task)
     assert [len(rows) for rows in export.labelled_examples(found, None, lambda _: "").values()] == [2]
-    with pytest.raises(DataError, match="--gate_data is a file for custom, and there is no such file"):
+    with pytest.raises(DataError, match="--gate_data of custom is a file of examples with labels, no folder or pattern"):
         export.labelled_examples(found, str(tmp_path), None)
 
 

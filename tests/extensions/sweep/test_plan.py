@@ -59,13 +59,13 @@ def test_the_runs_of_a_grid_are_counted_before_they_are_planned(read, tmp_path, 
 def test_what_runs_read_is_known_by_its_content(read, tmp_path, glue):
     project = write_project(tmp_path / "tiny", layers=1)
     (tmp_path / "train.csv").write_text("text,label\na,x\n")
-    settings = {"train_file": str(tmp_path / "train.csv"), "init_checkpoint": [project.init_checkpoint]}
-    file = read(json.dumps({"tasks": ["custom", "RTE"], "settings": settings}))
-    before = plan.inputs(file, glue)
-    assert before == plan.inputs(file, glue)
+    of_glue = read(json.dumps({"tasks": ["RTE"], "settings": {"init_checkpoint": [project.init_checkpoint]}}))
+    own = read(json.dumps({"tasks": ["custom"], "settings": {"train_file": str(tmp_path / "train.csv")}}))
+    before = {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
+    assert before == {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
     for path in (tmp_path / "train.csv", tmp_path / "glue" / "RTE" / "dev.tsv", Path(f"{project.init_checkpoint}.index")):
         path.write_bytes(path.read_bytes() + b" ")
-    changed = plan.inputs(file, glue)
+    changed = {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
     assert {name for name in before if changed[name] != before[name]} == {
         *(str(tmp_path / "train.csv"), project.init_checkpoint, "RTE/dev.tsv")
     }
