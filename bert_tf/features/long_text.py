@@ -104,7 +104,5 @@ CUTS: dict[str, Callable[[IntArray, IntArray, IntArray], Cut]] = {
     HEAD_TAIL: head_tail,
     WINDOWS: windows,
 }
-CUTS_OF_LIBRARIES = {
-    **CUTS,
-    LONGEST_FIRST: longest_first,
-}  # not a setting; of a tokenizer.json, and exports are compared with it
+# The last is no setting: a tokenizer.json has it, and exports are compared with it.
+CUTS_OF_LIBRARIES = {**CUTS, LONGEST_FIRST: longest_first}

@@ -75,7 +75,8 @@ def _take_place(temporary: Path, target: Path) -> None:
             os.replace(old, target)
         raise
     if os.path.isdir(old):
-        os.replace(old, temporary)  # not to be put back any more, should deleting it be interrupted; `replacing` deletes it
+        with contextlib.suppress(OSError):  # the new one is in place
+            os.replace(old, temporary)  # not to be put back any more, should deleting it be interrupted; `replacing` deletes it
 
 
 def _to_disk(temporary: Path) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import FlagError
-from bert_tf.extensions.cluster import beam_job, paths
+from bert_tf.extensions.cluster import beam_job
 from bert_tf.extensions.vectors.encode import EncodeSettings, form, inputs, opened, pairs
 from bert_tf.extensions.vectors.formats import NPY
+from bert_tf.io import files
 from bert_tf.library.keywords import Beam
 
 if TYPE_CHECKING:  # TensorFlow is imported when a worker has begun
@@ -26,14 +27,14 @@ def run(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
     from bert_tf.extensions.cluster.beam import Transfer
     from bert_tf.extensions.cluster.shards import ShardForm
 
-    into_folder = settings.output.endswith("/") and not any(map(paths.has_scheme, (settings.input, settings.output)))
-    files = beam_job.absolute_files(pairs(settings) if into_folder else [settings.files])  # a pattern has one output
-    settings = beam_job.absolute_model(settings.of_file(files[0]))
+    into_folder = settings.output.endswith("/") and not any(map(files.has_scheme, (settings.input, settings.output)))
+    file_pairs = beam_job.absolute_files(pairs(settings) if into_folder else [settings.files])  # a pattern has one output
+    settings = beam_job.absolute_model(settings.of_file(file_pairs[0]))
     if settings.kind == NPY:
         raise FlagError(f"{settings.output}: shards are unordered, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
     local = beam_job.fetched(settings)
     shard = ShardForm(form(settings, sources.find(local.checkpoint, local.model, environment=os.environ, needs_head=False)))
-    transfers = [Transfer(pair.input, pair.output, shard) for pair in files]
+    transfers = [Transfer(pair.input, pair.output, shard) for pair in file_pairs]
     by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
     return tuple(beam.transfer(transfers, inputs(settings), functools.partial(_worker, by_workers, by.begin), by.arguments))
 

@@ -20,6 +20,7 @@ from bert_tf.extensions.evaluate import evaluation
 from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
 from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
 from bert_tf.extensions.evaluate.rows import Row
+from bert_tf.io import files
 from bert_tf.library.keywords import Beam
 from bert_tf.runtime.precision import computed
 from bert_tf.settings import changed
@@ -79,7 +80,7 @@ class Measured:
 def run(settings: EvaluateSettings, by: Beam) -> Table:
     """For files too large for one machine; checkpoints may be remote."""
     beam_job.refuse_missing()
-    if changed(settings.extensions) or paths.has_scheme(settings.output_dir):
+    if changed(settings.extensions) or files.has_scheme(settings.output_dir):
         raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
     table = ResultsTable(settings.output_dir, [])
     failed = []

@@ -19,6 +19,7 @@ from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
+from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.library.result import Result
 from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of
@@ -141,10 +142,8 @@ def new_column(
 
 def find_model(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
     """Beam copies a checkpoint that is on another file system."""
-    from bert_tf.extensions.cluster import paths
-
     name = None if checkpoint is None else os.fspath(checkpoint)
-    if name is not None and paths.has_scheme(name):
+    if name is not None and files.has_scheme(name):
         try:
             from bert_tf.extensions.cluster import storage
         except ImportError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from bert_tf.io.files import has_scheme as has_scheme
+from bert_tf.io.files import has_scheme
 
 _MAGIC = re.compile(r"[*?[]")
 

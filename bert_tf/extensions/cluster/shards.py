@@ -22,6 +22,7 @@ from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.errors import BertError, FlagError, OutputError
 from bert_tf.extensions.cluster import paths, storage
+from bert_tf.io import files
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 
@@ -85,7 +86,7 @@ def delete_unfinished(shards: Shards) -> None:
     unfinished = f"beam-temp-{name}-{_HEX * 32}"
     with contextlib.suppress(BertError):
         storage.delete([stored.path for stored in storage.matching(paths.joined(folder, f"{unfinished}/*"))])
-    if not paths.has_scheme(shards.prefix):  # others have no folders
+    if not files.has_scheme(shards.prefix):  # others have no folders
         for rest in Path(folder).glob(unfinished):
             with contextlib.suppress(OSError):
                 rest.rmdir()

@@ -101,7 +101,7 @@ def reason(error: BaseException) -> str:
 
 
 def inputs(pattern: str) -> list[Stored]:
-    if not paths.has_scheme(pattern) and not paths.is_pattern(pattern) and not pattern.endswith("/"):
+    if not files.has_scheme(pattern) and not paths.is_pattern(pattern) and not pattern.endswith("/"):
         why = files.missing(pattern)
         if why:
             raise DataError(f"cannot read the file: {why}", pattern)
@@ -113,7 +113,7 @@ def inputs(pattern: str) -> list[Stored]:
 
 def checkpoint(name: str) -> str:
     """Returns a local checkpoint prefix for a prefix, one of its files, or a run folder; no scheme means local."""
-    if not paths.has_scheme(name):
+    if not files.has_scheme(name):
         return name
     prefix = _newest_prefix(PART.sub("", name.rstrip("/")))
     folder, of_checkpoint = paths.divided(prefix)
@@ -123,7 +123,7 @@ def checkpoint(name: str) -> str:
 
 def file(name: str) -> str:
     """Returns a file's local name; no scheme means local."""
-    if not paths.has_scheme(name):
+    if not files.has_scheme(name):
         return name
     stored = inputs(name)[:1]
     return str(_copied(stored) / paths.divided(stored[0].path)[1])
