@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic, documents, files
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost, rank
 
 LOSS = "eval_loss"  # breaks ties between equal results
 Line = Mapping[str, "float | None"]  # the step, and results by name; None for NaN and infinity
@@ -63,7 +63,7 @@ def step_of(line: Line) -> int:
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
     """Returns the best evaluation by a metric, ties going to the lower loss, then to the first; None if there is none."""
-    return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS))) if lines else None
+    return max(lines, key=lambda line: rank(_worth(line, metric), line.get(LOSS))) if lines else None
 
 
 def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
@@ -89,20 +89,20 @@ def _worth(line: Line, metric: str) -> float:
     value = line[metric]
     if value is None:
         return -math.inf
-    return -value if ranking.is_cost(metric) else value
+    return -value if is_cost(metric) else value
 
 
 class Target(NamedTuple):
     """A result to reach."""
 
-    metric: str  # a loss (`ranking.is_cost`) must be <= value, others >=
+    metric: str  # a loss (`is_cost`) must be <= value, others >=
     value: float
 
     def is_reached(self, results: Mapping[str, float | None]) -> bool:
         result = results.get(self.metric)
         if result is None:
             return False
-        return result <= self.value if ranking.is_cost(self.metric) else result >= self.value
+        return result <= self.value if is_cost(self.metric) else result >= self.value
 
     def first(self, lines: Sequence[Line]) -> Line | None:
         return next((line for line in lines if self.is_reached(line)), None)

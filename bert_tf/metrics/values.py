@@ -7,6 +7,7 @@ second that training alone does not need.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -152,3 +153,16 @@ def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | N
         return f"all predictions are {names[predictions[0]]}"
     right, majority = int(np.sum(labels == predictions)), int(np.bincount(labels).max())
     return f"{right} of {len(labels)} right, the majority class alone gives {majority}" if right <= majority else None
+
+
+_COSTS = {"loss", "perplexity"}  # words in the names of results where less is better
+
+
+def is_cost(name: str) -> bool:
+    """Whether lower is better: eval_loss, perplexity, masked_lm_loss_512."""
+    return not _COSTS.isdisjoint(name.split("_"))
+
+
+def rank(value: float, loss: float | None) -> tuple[float, float]:
+    """Sort key, best last: by metric, then by lower loss; None, for an unknown or NaN loss, is worst."""
+    return value, -math.inf if loss is None else -loss

@@ -17,7 +17,7 @@ from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import takes
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost, rank
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read_settings, same, setting
 from bert_tf.tokenization import library
@@ -130,7 +130,7 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     name = f"eval_{chosen}"
     by_step = _usable_checkpoints(folder)
     evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
-    ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
+    ranked = sorted(evaluated, key=lambda line: rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
         raise CheckpointError(
             f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
@@ -142,7 +142,7 @@ def _worth(line: evaluations.Line, name: str) -> float:
     value = line.get(name)
     if value is None:
         return -math.inf
-    return -value if ranking.is_cost(name) else value
+    return -value if is_cost(name) else value
 
 
 def _usable_checkpoints(folder: Path) -> dict[int, str]:

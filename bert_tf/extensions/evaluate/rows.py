@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.extensions.evaluate.glue import GLUE_METRICS, glue_score
 from bert_tf.io.text_table import cell, table
-from bert_tf.metrics import ranking
+from bert_tf.metrics import values
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import TASKS
@@ -69,7 +69,7 @@ class Row:
     @property
     def rank(self) -> tuple[float, float]:
         """Sort key: the first metric, then the loss."""
-        return ranking.rank(next(iter(self.metrics.values())), self.loss)
+        return values.rank(next(iter(self.metrics.values())), self.loss)
 
 
 def groups(rows: Iterable[Row]) -> list[list[Row]]:
@@ -179,7 +179,7 @@ def glue_of(rows: Iterable[Row]) -> Glue | None:
         results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in complete.items()}
         if not results:
             continue
-        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(complete[name])))
+        checkpoints[task] = max(results, key=lambda name: values.rank(glue_score(results[name]), _loss(complete[name])))
         best.update(results[checkpoints[task]])
     return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 

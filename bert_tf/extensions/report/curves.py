@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf.extensions.report.charts import Curve, Floats, Spec, line_chart
 from bert_tf.extensions.report.run_files import Group, Line, Run, is_number, mapping
 from bert_tf.extensions.report.wording import metric, number
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost
 
 _MARKED = 100  # up to as many points, each is marked
 _METRIC = "eval_"
@@ -114,7 +114,7 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
     if not _says_something(curves):
         return None
     steps, values = curves[0].steps, curves[0].values
-    best = int(np.argmin(values) if ranking.is_cost(key) else np.argmax(values))
+    best = int(np.argmin(values) if is_cost(key) else np.argmax(values))
     summary = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
     marks = len({curve.line for curve in curves}) * max(len(curve.steps) for curve in curves) <= _MARKED
     spec = line_chart(curves, marks=marks)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.extensions.report import wording
 from bert_tf.extensions.report.run_files import Evaluated, Run, is_number, mapping
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost
 
 _MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
 _MOST_CONFUSIONS = 15
@@ -101,7 +101,7 @@ def majority(details: Mapping[str, Any]) -> tuple[str, Mapping[str, float]] | No
 
 def _scale(metric: str, values: Sequence[float]) -> Scale:
     """Scale of a single run; none for costs, which have no upper bound."""
-    if ranking.is_cost(metric):
+    if is_cost(metric):
         return Scale(0.0, 0.0)
     return Scale(0.0 if min(values) >= 0 else -1.0, 1.0)
 
@@ -115,7 +115,7 @@ def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
     ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
     margin = 0.05 * (max(ends) - min(ends)) or 0.01
     scale = Scale(min(ends) - margin, max(ends) + margin)
-    best_first = sorted(rows, key=lambda row: row.value, reverse=not ranking.is_cost(rows[0].metric))
+    best_first = sorted(rows, key=lambda row: row.value, reverse=not is_cost(rows[0].metric))
     return [dataclasses.replace(row, scale=scale) for row in best_first]
 
 

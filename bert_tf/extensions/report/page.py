@@ -22,7 +22,7 @@ from bert_tf.extensions.report import (
 )
 from bert_tf.extensions.report.run_files import Group, Run
 from bert_tf.io import atomic
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
@@ -144,7 +144,7 @@ def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[di
         if len(values) > 1:
             numbers = {"mean": statistics.fmean(values), "sd": statistics.stdev(values)}
             spreads.append({"name": sample.name, "differ_in": sample.differ_in, "values": values, **numbers})
-    return sorted(spreads, key=lambda spread: spread["mean"], reverse=not ranking.is_cost(rows[0].metric))
+    return sorted(spreads, key=lambda spread: spread["mean"], reverse=not is_cost(rows[0].metric))
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:

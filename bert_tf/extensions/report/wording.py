@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost
 from bert_tf.tasks.custom import NAME as CUSTOM
 
 _LONGEST = 24  # characters of a value
@@ -54,7 +54,7 @@ def task(name: str) -> str:
 
 def time_to_target(entry: Mapping[str, Any]) -> str:
     name = str(entry["metric"]).removeprefix("eval_")
-    goal = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {entry['target']:g}"
+    goal = f"{metric(name)} of at {'most' if is_cost(name) else 'least'} {entry['target']:g}"
     if entry["step"] is None:
         return f"{goal}: not reached"
     reached = f"{goal}: first reached at step {entry['step']}"

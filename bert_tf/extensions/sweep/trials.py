@@ -16,7 +16,7 @@ from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_ob
 from bert_tf.extensions.report.wording import shortened
 from bert_tf.extensions.sweep import RESULTS, TABLE
 from bert_tf.io import documents
-from bert_tf.metrics import ranking
+from bert_tf.metrics.values import is_cost
 
 DONE, PRUNED, FAILED = "done", "pruned", "failed"
 STATES = {PRUNED: "stopped early", FAILED: "failed"}  # of runs without a comparable score
@@ -152,7 +152,7 @@ def _selecting(every: Sequence[Trial]) -> Iterator[str]:
     """The metrics that select, then measured ones where higher is better."""
     yield from (trial.metric for trial in every if trial.metric)
     for name in itertools.chain.from_iterable(trial.metrics for trial in every):
-        if name.startswith(_EVALUATED) and not ranking.is_cost(name):
+        if name.startswith(_EVALUATED) and not is_cost(name):
             yield name
 
 
