@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
-from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.settings import CUSTOM
 
 PIECES = 128  # of a row of pre-training, at most
 

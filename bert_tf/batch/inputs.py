@@ -18,12 +18,10 @@ from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import documents, spreadsheets
 from bert_tf.tasks import families, names, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
-from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.settings import lasting_names, of_values
+from bert_tf.tasks.settings import CUSTOM, SKIP, lasting_names, of_values
 from bert_tf.tasks.text_lines import Kept
 
 # Examples computed together. The grouping affects the last digits of results, so it is the same for every way to predict.

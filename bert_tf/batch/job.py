@@ -26,7 +26,7 @@ from bert_tf.settings import (
     values_of,
 )
 from bert_tf.tasks import names, tables
-from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.settings import CustomSettings
 
 Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
@@ -72,7 +72,7 @@ _extension_rules = functools.partial(_of_extensions, _AS_TRAINED, decodes=True)
 
 @dataclasses.dataclass(frozen=True)
 class Columns(_Overrides):
-    """Column layout of a file, see `tasks.custom.CustomSettings` and the family's settings."""
+    """Column layout of a file, see `tasks.settings.CustomSettings` and the family's settings."""
 
     TITLE: ClassVar[str] = "Columns of the data"
 

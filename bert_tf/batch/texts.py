@@ -12,9 +12,9 @@ from bert_tf.batch.job import Columns
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.settings import CustomSettings
 
 _PAIR = " ||| "  # divides the two texts of a line, as in the published extract_features.py
 _TXT = ".txt"

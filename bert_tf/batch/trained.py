@@ -25,9 +25,8 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Outputs, Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION
-from bert_tf.tasks.settings import lasting_names, of_values
+from bert_tf.tasks.settings import CUSTOM, lasting_names, of_values
 from bert_tf.tokenization import library
 from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary

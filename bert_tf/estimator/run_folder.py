@@ -23,10 +23,9 @@ from bert_tf.run_layout import CHECKPOINTS, RECORD, REPLACED
 from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, setting_names, settings_of
 from bert_tf.tasks import families
-from bert_tf.tasks.custom import FILES, CustomSettings
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.tasks.settings import TaskSettings, lasting_names
+from bert_tf.tasks.settings import FILES, CustomSettings, TaskSettings, lasting_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes: affects only rounding

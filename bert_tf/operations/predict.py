@@ -155,8 +155,8 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
 
 def opened(settings: PredictSettings) -> tuple[Sequence[Trained], Inputs]:
     from bert_tf.batch import inputs
-    from bert_tf.tasks.custom import NAME as CUSTOM
     from bert_tf.tasks.registry import canonical_name
+    from bert_tf.tasks.settings import CUSTOM
 
     name = settings.task_name
     task = None if name is None or canonical_name(name) == CUSTOM else name  # only a record describes the user's own data

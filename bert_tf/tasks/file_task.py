@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Splits
-from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.settings import CustomSettings
 
 # Reads a file, given the name of its split and a report for bad rows.
 Read = Callable[[text_lines.Source, str, tables.Report], Iterator[Any]]

@@ -13,10 +13,8 @@ from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.extension import Extension, NewTask
 from bert_tf.settings import setting_names
 from bert_tf.tasks import settings as of_tasks
-from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.custom import SKIP, CustomSettings
 from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, XNLI
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import CUSTOM, SKIP, CustomSettings, TaskSettings
 
 if TYPE_CHECKING:  # a task imports its family
     from bert_tf.tasks.base import Task

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family, Splits
-from bert_tf.tasks.custom import NAME
+from bert_tf.tasks.settings import CUSTOM
 
 
 class RowsTask(Splits):
@@ -18,7 +18,7 @@ class RowsTask(Splits):
     task = RowsTask(family, train=rows, dev=more)
     """
 
-    name = NAME
+    name = CUSTOM
 
     def __init__(
         self,

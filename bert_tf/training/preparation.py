@@ -22,10 +22,9 @@ from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Opening, Task, Unopened
-from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.settings import lasting_names
+from bert_tf.tasks.settings import SKIP, lasting_names
 from bert_tf.training.part import Part
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.run import Run

@@ -122,7 +122,7 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
         "operations.command",
         "settings",
         "tasks.base",
-        "tasks.custom",
+        "tasks.settings",
         "tasks.file_task",
         "tasks.registry",
         "tasks.settings",

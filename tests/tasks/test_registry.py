@@ -12,11 +12,10 @@ from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.similarity.family import BELONG
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.tasks import glue, names
-from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names, reads_own, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask
-from bert_tf.tasks.settings import TaskSettings, of_record, of_values
+from bert_tf.tasks.settings import CustomSettings, TaskSettings, of_record, of_values
 from tests.tasks.refusals import refusal
 
 

@@ -27,9 +27,8 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import TRAIN, Example, Task
-from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import CUSTOM, TaskSettings
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -67,7 +66,7 @@ class AuditSettings:
         reject_unrelated_settings(name, self.given, self.tasks.custom.problem)
         task = get_task(name, self.tasks)
         if not task.reads_folder and not any((self.tasks.custom.train_file, self.tasks.custom.dev_file)):
-            raise FlagError(f"data audit: --task_name={CUSTOM_NAME} takes --train_file and --dev_file")
+            raise FlagError(f"data audit: --task_name={CUSTOM} takes --train_file and --dev_file")
         return task
 
 

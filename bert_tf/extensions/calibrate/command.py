@@ -129,7 +129,7 @@ def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list
     """The family, the examples of all splits, and what messages call them."""
     from bert_tf.batch.checkpoints import Named
     from bert_tf.extensions.calibrate import fit
-    from bert_tf.tasks.custom import NAME as CUSTOM
+    from bert_tf.tasks.settings import CUSTOM
 
     task_name = settings.task_name or model.record.get("task_name") or CUSTOM
     entry = TaskEntry(task_name, settings.data_dir, None, settings.data, settings.columns)

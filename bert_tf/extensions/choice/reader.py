@@ -17,8 +17,8 @@ from bert_tf.errors import DataError
 from bert_tf.io import documents, files
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.sentence.rows import each, id_of
+from bert_tf.tasks.settings import CustomSettings
 from bert_tf.tasks.tables import RowError
 
 _BLANK = re.compile("_+")

@@ -24,11 +24,10 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
-from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
-from bert_tf.tasks.settings import TaskSettings, path_names
+from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names
 from bert_tf.tokenization import casing, library
 
 _BAR = 40  # characters of a full bar
@@ -49,7 +48,7 @@ class CheckSettings:
     def task(self) -> Task:
         folder = self.data_dir
         if not self.task_name and folder is None:
-            raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
+            raise FlagError(f"data check: name a folder, or --task_name={CUSTOM} and its files")
         name = self.task_name or _named_by(Path(folder or ""))
         reject_unrelated_settings(canonical_name(name), self.given, self.tasks.custom.problem)
         task = get_task(name, self.tasks)

@@ -30,8 +30,8 @@ from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import read_settings, setting
-from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
+from bert_tf.tasks.settings import CUSTOM
 
 SITE = "https://dl.fbaipublicfiles.com/"
 SUMS_NAME = "fetched.sha256"
@@ -181,8 +181,8 @@ def fetch_data(
 
 def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say = log.info) -> list[Path]:
     name = canonical_name(settings.task)
-    if name == CUSTOM_NAME:
-        raise FlagError(f"--task_name={CUSTOM_NAME} is your own data, there is nothing to fetch")
+    if name == CUSTOM:
+        raise FlagError(f"--task_name={CUSTOM} is your own data, there is nothing to fetch")
     datasets = DATASETS.get(folder_name(name))
     if datasets is None:
         raise FlagError(f"data fetch: {name} has no files to fetch; put yours into data/{name}, or name them with --data_dir")

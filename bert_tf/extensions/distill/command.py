@@ -17,9 +17,8 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, setting_names, settings_of
 from bert_tf.tasks import settings as tasks
-from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import SKIP, TaskSettings
 from bert_tf.training import run_spec
 from bert_tf.training.run_spec import DRIVERS, Program, RunSpec
 from bert_tf.training.settings import DataSettings, TextSettings

@@ -21,8 +21,8 @@ from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.rows_task import RowsTask
+from bert_tf.tasks.settings import CUSTOM
 from bert_tf.tasks.tables import usable
 
 _FILES = "files"  # key of the record, see `_contents`

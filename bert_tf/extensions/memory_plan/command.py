@@ -25,8 +25,8 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, changed, group, read_settings, same, setting
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.settings import CUSTOM
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
 _LENGTHS = (64, 128, 256, 320, 384, 512)

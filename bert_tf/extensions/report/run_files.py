@@ -24,7 +24,7 @@ from bert_tf.run_layout import (
     WRONG_EXAMPLES,
     recorded_flags,
 )
-from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.settings import CUSTOM
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.metrics.values import is_cost
-from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.settings import CUSTOM
 
 _LONGEST = 24  # characters of a value
 _FLAG = re.compile(r"--\w+(?:=\w+)?")

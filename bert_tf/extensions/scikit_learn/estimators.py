@@ -23,9 +23,9 @@ from bert_tf.io import progress
 from bert_tf.library.fine_tuning import fine_tune
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
-from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import is_missing
+from bert_tf.tasks.settings import FILES
 from bert_tf.training.run_spec import DRIVERS
 
 Array = npt.NDArray[Any]

@@ -18,14 +18,13 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
 from bert_tf.tasks import glue, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, Family, Limits, Outputs, Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows
 from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import CUSTOM, TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 BELONG = True  # label of a pair without a score

@@ -11,8 +11,8 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import FlagError
 from bert_tf.extensions.evaluate.command import Evaluator, TaskEntry
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name
+from bert_tf.tasks.settings import CUSTOM
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named

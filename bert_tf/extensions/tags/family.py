@@ -25,13 +25,12 @@ from bert_tf.head_spec import TAGS, HeadSpec
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.custom import listed_labels
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.names import JSONL, PARQUET, TSV
 from bert_tf.tasks.sentence.scores import balanced_weights
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import TaskSettings, listed_labels
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 

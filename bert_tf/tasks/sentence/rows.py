@@ -23,7 +23,7 @@ _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
 @dataclasses.dataclass(frozen=True)
 class RowColumns:
-    """Keys of rows that are mappings, named like the columns in `tasks.custom.CustomSettings`."""
+    """Keys of rows that are mappings, named like the columns in `tasks.settings.CustomSettings`."""
 
     text_a: str | None = None
     text_b: str | None = None

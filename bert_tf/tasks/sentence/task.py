@@ -17,12 +17,12 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.custom import NAME, CustomSettings, listed_labels
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import RowColumns, usual_texts
+from bert_tf.tasks.settings import CUSTOM, CustomSettings, listed_labels
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -41,7 +41,7 @@ class CustomTask(FileTask):
 
     def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None) -> None:
         """Reads no file yet; `labels` are those of a trained model, by index. FlagError if settings contradict each other."""
-        super().__init__(NAME, self._sentences, self.stream, settings, {})
+        super().__init__(CUSTOM, self._sentences, self.stream, settings, {})
         self._settings = settings
         self._label_column = LabelColumn(settings.label_column, settings.problem, settings.label_separator)
         listed = listed_labels(settings)
