@@ -11,9 +11,9 @@ from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
+from bert_tf.tasks.cells import multi_hot, refuse_doubtful
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
-from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows
@@ -98,10 +98,10 @@ def _labels_of(examples: Sequence[SentenceExample], kind: str) -> tuple[str, ...
     of_rows = [names_of(example.label) for example in examples]
     for number, names in enumerate(of_rows):
         try:
-            mistaken.refuse_doubtful(names, _LIST_THEM)
+            refuse_doubtful(names, _LIST_THEM)
         except RowError as error:
             raise DataError(f"row {number}: {error}", TRAIN) from error
-    problem = mistaken.multi_hot(of_rows) if kind == MULTI_LABEL else ""
+    problem = multi_hot(of_rows) if kind == MULTI_LABEL else ""
     if problem:
         raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", TRAIN)
     counts = collections.Counter(name for names in of_rows for name in names)

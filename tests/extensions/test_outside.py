@@ -122,7 +122,6 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
         "operations.command",
         "settings",
         "tasks.base",
-        "tasks.settings",
         "tasks.file_task",
         "tasks.registry",
         "tasks.settings",

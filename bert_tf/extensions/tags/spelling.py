@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from bert_tf.tasks.sentence import mistaken
+from bert_tf.tasks.cells import doubt
 
 _OUTSIDE = frozenset("O o 0".split())
 _NUMBER = re.compile(r"\d+")
@@ -28,7 +28,7 @@ def problem_of(tags: Collection[str]) -> str:
         spelled = {tag for tag in marks if spelling.fullmatch(tag)}
         if 2 * len(spelled) >= len(marks) and any(map(_BEGINS.fullmatch, spelled)):
             return f"tags of entities, as {_some(spelled)}, {hint}"
-    return next(filter(None, map(mistaken.doubt, sorted(marks))), "").replace("the label", "the tag")
+    return next(filter(None, map(doubt, sorted(marks))), "").replace("the label", "the tag")
 
 
 def _some(tags: Collection[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells
-from bert_tf.tasks.sentence import mistaken
+from bert_tf.tasks.cells import distinct
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.tables import RowError
 
@@ -187,7 +187,7 @@ def _label(value: Any, kind: str) -> Label:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise RowError(f"the label {value!r:.50} is not a list of names")
-    return mistaken.distinct(tuple(map(name_of, value)))
+    return distinct(tuple(map(name_of, value)))
 
 
 def name_of(value: Any) -> str:
