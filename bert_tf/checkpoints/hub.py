@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.checkpoints import hub_names, weight_files
-from bert_tf.checkpoints.hub_names import HubName
+from bert_tf.checkpoints import prefixes, weight_files
+from bert_tf.checkpoints.prefixes import HubName
 from bert_tf.errors import CheckpointError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -56,7 +56,7 @@ def refuse_missing(hub_name: HubName) -> None:
 
     It fetches the configuration, a small file, long before TensorFlow is imported.
     """
-    hub_names.refuse_unavailable(hub_name)
+    prefixes.refuse_unavailable(hub_name)
     _snapshot(hub_name, _BESIDE[:1])
 
 
@@ -88,7 +88,7 @@ def _snapshot(hub_name: HubName, patterns: tuple[str, ...]) -> Path:
         why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(
             f"{hub_name.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
-            f" or {hub_names.by_hand(hub_name.name)}"
+            f" or {prefixes.download_by_hand(hub_name.name)}"
         ) from error
 
 

@@ -16,10 +16,9 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
-from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes, task_head
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
-from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HubName
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig

@@ -1,17 +1,19 @@
-"""Prefixes, the names of checkpoints, and the files that are there of one; without TensorFlow."""
+"""Prefixes, the names of checkpoints, and the files that are there of one; names of models on the hub. Without TensorFlow."""
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import importlib.util
 import os
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from bert_tf import versions
-from bert_tf.checkpoints import hub_names, model_formats
-from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf import extras, versions
+from bert_tf.checkpoints import model_formats
+from bert_tf.errors import CheckpointError, FlagError, UnreadableError
 from bert_tf.io import files
 from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
 
@@ -42,7 +44,7 @@ def refuse_missing_model(name: str) -> None:
     """
     if files.has_scheme(name):
         return
-    of_hub = hub_names.parsed(name)
+    of_hub = as_hub_name(name)
     has_another_form = (of_hub is not None or os.path.isdir(name)) and model_formats.file_of(name) is None
     if has_another_form and versions.installed_tensorflow() is None:
         raise CheckpointError(f"{name}: {versions.without_tensorflow(sys.version_info[:2])}")
@@ -100,4 +102,47 @@ def _hint(prefix: str) -> str:
 
 def on_hub(name: str) -> str:
     """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
-    return f"; if it is a model of the Hugging Face hub: {hub_names.MARK}{name}" if _ON_HUB.fullmatch(name) else ""
+    return f"; if it is a model of the Hugging Face hub: {HUB}{name}" if _ON_HUB.fullmatch(name) else ""
+
+
+HUB = "hub:"  # before a name, which may have a revision then
+
+_PART = r"[A-Za-z0-9][\w.-]{0,95}"
+_NAME = re.compile(f"{_PART}/{_PART}")
+_MARKED = re.compile(rf"{HUB}(?P<name>{_PART}(?:/{_PART})?)(?:@(?P<revision>[\w./-]{{1,250}}))?")
+_PATHS = re.compile(r"\.(?:ckpt|index$|meta$|safetensors$|bin$|pth?$|json$|tsv$|csv$)")  # what a path has that is no folder
+
+
+class HubName(NamedTuple):
+    name: str
+    revision: str | None = None  # branch, tag or commit
+
+
+def as_hub_name(name: str | os.PathLike[str]) -> HubName | None:
+    """Returns ORGANISATION/NAME, unless something local has this name, or hub:NAME@REVISION; None for anything else.
+
+    Where the part before the slash is a folder, a name without `hub:` is a path, with a spelling mistake or not yet there.
+    """
+    text = os.fspath(name)
+    marked = _MARKED.fullmatch(text)
+    if marked:
+        return HubName(marked["name"], marked["revision"])
+    if text.startswith(HUB):
+        raise FlagError(f"{text}: expected {HUB}ORGANISATION/NAME or {HUB}ORGANISATION/NAME@REVISION")
+    if not _NAME.fullmatch(text) or _PATHS.search(text) or Path(text).parent.is_dir():
+        return None
+    return HubName(text)
+
+
+def refuse_unavailable(hub_name: HubName) -> None:
+    """Raises FlagError if the package that fetches models is missing."""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise FlagError(
+            f"{hub_name.name}: no checkpoint of this name here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
+            f" or {download_by_hand(hub_name.name)}"
+        )
+
+
+def download_by_hand(name: str) -> str:
+    folder = name.rpartition("/")[2]
+    return f"download it on another machine (hf download {name} --local-dir={folder}) and name the folder"

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints import hub_names, model_formats
+from bert_tf.checkpoints import model_formats, prefixes
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features.columns import Numbers
@@ -178,7 +178,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # other errors are raised as they are
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
-    of_hub = hub_names.parsed(path) is not None
+    of_hub = prefixes.as_hub_name(path) is not None
     if (
         alone
         and not of_hub
@@ -196,7 +196,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
     """Finds a checkpoint by its prefix, one of its files, a folder, or the name of a model of the Hugging Face hub."""
     path, cache_dir = Path(name), home.folder(environment) / "checkpoints"
-    of_hub = hub_names.parsed(name)
+    of_hub = prefixes.as_hub_name(name)
     if of_hub is None and not is_folder(path):
         return path.with_name(PART.sub("", path.name))
     file = None if of_hub is not None else model_formats.file_of(path)

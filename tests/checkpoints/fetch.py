@@ -2,11 +2,11 @@
 
 import sys
 
-from bert_tf.checkpoints import hub, hub_names
+from bert_tf.checkpoints import hub, prefixes
 from bert_tf.errors import BertError
 
 try:
-    found = hub.fetch(hub_names.parsed(sys.argv[1]))
+    found = hub.fetch(prefixes.as_hub_name(sys.argv[1]))
     sys.stdout.write(f"{found.folder} {found.revision}\n")
 except BertError as error:
     sys.stdout.write(f"error: {error}\n")

@@ -11,8 +11,8 @@ import safetensors.numpy
 
 import bert_tf
 from bert_tf import versions
-from bert_tf.checkpoints import converted_files, hub, hub_names, huggingface, prefixes
-from bert_tf.checkpoints.hub_names import HubName
+from bert_tf.checkpoints import converted_files, hub, huggingface, prefixes
+from bert_tf.checkpoints.prefixes import HubName
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.checkpoint import models
@@ -136,9 +136,9 @@ def test_the_record_of_a_run_keeps_them(fake, tmp_path, monkeypatch):
 
 
 def test_names():
-    assert hub_names.parsed("answerdotai/ModernBERT-base") == HubName("answerdotai/ModernBERT-base")
-    assert hub_names.parsed("hub:bert-base-uncased") == HubName("bert-base-uncased")
-    assert hub_names.parsed("hub:org/name@refs/pr/1") == HubName("org/name", "refs/pr/1")
+    assert prefixes.as_hub_name("answerdotai/ModernBERT-base") == HubName("answerdotai/ModernBERT-base")
+    assert prefixes.as_hub_name("hub:bert-base-uncased") == HubName("bert-base-uncased")
+    assert prefixes.as_hub_name("hub:org/name@refs/pr/1") == HubName("org/name", "refs/pr/1")
     for path in (
         "name",
         "/a/b",
@@ -151,17 +151,17 @@ def test_names():
         "a/",
         "",
     ):
-        assert hub_names.parsed(path) is None
+        assert prefixes.as_hub_name(path) is None
     for name in ("hub:", "hub:a/b/c", "hub:a/b@", "hub:../x", "hub:a b"):
         with pytest.raises(FlagError, match=r"expected hub:ORGANISATION/NAME or hub:ORGANISATION/NAME@REVISION$"):
-            hub_names.parsed(name)
+            prefixes.as_hub_name(name)
 
 
 def test_a_name_in_a_folder_that_is_here_is_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
-    assert hub_names.parsed("out/mrpc") is None
-    assert hub_names.parsed("hub:out/mrpc") == HubName("out/mrpc")
+    assert prefixes.as_hub_name("out/mrpc") is None
+    assert prefixes.as_hub_name("hub:out/mrpc") == HubName("out/mrpc")
     with pytest.raises(
         CheckpointError, match="no checkpoint of this name; if it is a model of the Hugging Face hub: hub:out/mrpc$"
     ):

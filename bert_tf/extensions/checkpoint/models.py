@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import hub, hub_names, huggingface, other_names, saved, values, weight_files
+from bert_tf.checkpoints import hub, huggingface, other_names, prefixes, saved, values, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import write_checkpoint
@@ -33,7 +33,7 @@ _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
     """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder, file or name."""
-    of_hub = hub_names.parsed(name)
+    of_hub = prefixes.as_hub_name(name)
     path = Path(name) if of_hub is None else hub.fetch(of_hub).folder
     if is_folder(path):
         if weight_files.in_folder(path) is not None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import converted_files
-from bert_tf.checkpoints.hub_names import MARK
-from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, MARK
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import hub_names, model_formats
+from bert_tf.checkpoints import model_formats, prefixes
 from bert_tf.errors import BertError
 from bert_tf.extensions.serve import call as calls
 from bert_tf.extensions.serve import question, refusal
@@ -247,7 +247,7 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
     """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
     several = config.computing.workers
     machine = with_threads(config.machine, max(1, cores() // several)) if several > 1 else config.machine
-    runs = tuple(run if hub_names.parsed(run) else os.path.abspath(run) for run in config.runs)
+    runs = tuple(run if prefixes.as_hub_name(run) else os.path.abspath(run) for run in config.runs)
     resolved = dataclasses.replace(config, runs=runs, machine=machine)
     return Service(resolved, launch=functools.partial(processes.launched, verbosity=verbosity))
 

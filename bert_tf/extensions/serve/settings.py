@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints import hub_names, model_formats
+from bert_tf.checkpoints import model_formats, prefixes
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.run_layout import BEST
@@ -143,7 +143,7 @@ def configured(*runs: str, **values: Any) -> ServeConfig:
 
 def name_of(run: str) -> str:
     """Name of the folder of a run or checkpoint; the best checkpoint is in a subfolder of it."""
-    hub_name = hub_names.parsed(run)
+    hub_name = prefixes.as_hub_name(run)
     if hub_name is not None:
         return hub_name.name.rpartition("/")[2]
     return _folder(run).name
@@ -168,7 +168,7 @@ def names_of(runs: Sequence[str]) -> tuple[str, ...]:
 
 def _remedy(first: str, second: str) -> str:
     """What gives one of two models another name."""
-    one, other = hub_names.parsed(first), hub_names.parsed(second)
+    one, other = prefixes.as_hub_name(first), prefixes.as_hub_name(second)
     if (one or os.path.abspath(first)) == (other or os.path.abspath(second)):
         return "they are the same: leave one out"
     if one and other:

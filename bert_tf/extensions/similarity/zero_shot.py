@@ -29,12 +29,12 @@ class ZeroShot(Evaluator):
     defaults: ClassVar[Mapping[str, Any]] = {"checkpoints": (DEFAULT_CHECKPOINT,), "output_dir": "out/zero-shot"}
 
     def checkpoint(self, name: str, overrides: ModelOverrides) -> str:
-        from bert_tf.checkpoints import hub_names, huggingface
+        from bert_tf.checkpoints import huggingface, prefixes
         from bert_tf.training import sources
 
         if name == DEFAULT_CHECKPOINT:
             return sources.find(None, overrides, environment=os.environ, needs_head=False).prefix
-        if huggingface.is_huggingface_folder(name) or hub_names.parsed(name) is not None:
+        if huggingface.is_huggingface_folder(name) or prefixes.as_hub_name(name) is not None:
             return str(sources.checkpoint_of(name, environment=os.environ))
         return name
 
