@@ -71,10 +71,10 @@ def _of_run(folder: str) -> str | None:
     file = model_formats.file_of(folder)
     if file is not None:
         return str(file)
-    from bert_tf.estimator import kept  # imports TensorFlow
+    from bert_tf.checkpoints import saved  # imports TensorFlow
 
     published = Path(folder, CHECKPOINT_NAME)
-    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else kept.best_or_newest(folder)
+    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else saved.best_or_newest(folder)
 
 
 def _by_step(prefix: str) -> tuple[str, int, str]:

@@ -1,4 +1,4 @@
-"""Finds the newest complete checkpoint among those that training saves in a folder.
+"""Checkpoints of a run: the newest complete one, and those in folders of their own (DIR/best, DIR/ema, DIR/average).
 
 TensorFlow goes by its list, the file `checkpoint`. If that is missing, unreadable or names an incomplete
 checkpoint, the checkpoints themselves decide.
@@ -24,6 +24,12 @@ from bert_tf.run_layout import CHECKPOINTS, LIST
 
 if TYPE_CHECKING:
     from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
+
+
+import shutil
+
+from bert_tf import run_layout
+from bert_tf.run_layout import BEST, EMA
 
 _ASIDE = "-set-aside"  # suffix of a checkpoint that is neither listed nor deleted
 _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
@@ -177,3 +183,54 @@ def _step(prefix: str) -> int:
 @functools.cache
 def _warn_once(text: str) -> None:
     log.warning("%s", text)
+
+
+def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:
+    """Returns the checkpoint in a folder of a run, BEST or a kind of `run_layout.AVERAGES`; None if the run has none."""
+    return newest(Path(output_dir) / kind).prefix
+
+
+def best_or_newest(output_dir: str | os.PathLike[str]) -> str | None:
+    """Returns the best checkpoint of a run, else the newest, else None; raises UnreadableError if access is denied."""
+    for path in (Path(output_dir), Path(output_dir) / BEST):  # TensorFlow treats unreadable files as missing
+        why = files.missing_folder(path) or files.missing(path / LIST)
+        if why not in (None, files.NO_FOLDER, files.NO_FILE):
+            raise UnreadableError(f"{path}: cannot read the checkpoints: {why}")
+    return checkpoint(output_dir, BEST) or newest(output_dir).prefix
+
+
+def moving_average(prefix: str) -> str:
+    """Returns the name of a checkpoint's moving average, whether it exists or not."""
+    path = Path(prefix)
+    return str(path.parent / EMA / path.name)
+
+
+def publish_average(prefix: str) -> None:
+    """Makes a complete checkpoint's moving average, if any, the run's; raises OutputError."""
+    average = Path(moving_average(prefix))
+    if Path(f"{average}.index").is_file():
+        keep_only(average, average.parent.parent)
+
+
+def average_files(prefix: str) -> list[Path]:
+    """Returns the files of a checkpoint's moving average."""
+    average = Path(moving_average(prefix))
+    return list(average.parent.glob(f"{average.name}.*"))
+
+
+def keep_only(prefix: Path, output_dir: Path) -> None:
+    """Makes a complete checkpoint the only one of its folder: lists it, deletes others, copies its companion files.
+
+    `output_dir` is the run's folder; raises OutputError if the folder cannot be written.
+    """
+    folder, name = prefix.parent, prefix.name
+    with atomic.readable_errors(folder):
+        optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted, in case of power loss
+    for beside in run_layout.beside():
+        if (output_dir / beside).is_file():
+            atomic.write_text(folder / beside, (output_dir / beside).read_text(encoding="utf-8"))
+    write_list(folder, name, [name])
+    with atomic.readable_errors(folder):
+        for earlier in folder.glob(CHECKPOINTS):
+            if not earlier.name.startswith(f"{name}."):
+                shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is an interrupted save

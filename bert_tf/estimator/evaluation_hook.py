@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
-from bert_tf.estimator import evaluations, kept
+from bert_tf.estimator import evaluations
 from bert_tf.estimator.evaluations import Clock, Target
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook
@@ -111,9 +111,9 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _of_average(self, step: int) -> dict[str, float]:
         """Returns the moving average's results, such as `eval_accuracy_ema`; empty if the run has none."""
-        if kept.checkpoint(self._folder, EMA) != kept.moving_average(self._checkpoint(step)):
+        if saved.checkpoint(self._folder, EMA) != saved.moving_average(self._checkpoint(step)):
             return {}
-        self._forward.load(kept.moving_average(self._checkpoint(step)))
+        self._forward.load(saved.moving_average(self._checkpoint(step)))
         return {f"{name}_{EMA}": value for name, value in self._plan.measure(self._forward).items()}
 
     def _note_time(self, step: int) -> None:
@@ -130,7 +130,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Makes the folder of the best checkpoint agree with the evaluations."""
-        line, prefix = evaluations.best(lines, self._plan.metric), kept.checkpoint(self._folder, BEST)
+        line, prefix = evaluations.best(lines, self._plan.metric), saved.checkpoint(self._folder, BEST)
         best = self._checkpoint(evaluations.step_of(line)) if line else ""
         if prefix is not None and Path(prefix).name == Path(best).name:
             saved.go_on_from(prefix)  # a kill may have left the previous one
@@ -145,7 +145,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
         best = atomic.make_folder(self._folder / BEST, follows=False) / run_layout.of_step(run_layout.CHECKPOINTS, step)
         self._forward.save(best)
-        kept.keep_only(best, self._folder)
+        saved.keep_only(best, self._folder)
 
     def _gives_up(self, step: int) -> bool:
         return self._plan.stopped_at(self._folder, up_to=step) is not None

@@ -17,7 +17,7 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
-from bert_tf.estimator import api, kept
+from bert_tf.estimator import api
 from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
@@ -165,7 +165,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
         )
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        kept.publish_average(checkpoint)
+        saved.publish_average(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 
@@ -254,7 +254,7 @@ def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     """Returns the best checkpoint of a run evaluated during training, else the newest; CheckpointError if there is none."""
-    checkpoint = kept.best_or_newest(folder)
+    checkpoint = saved.best_or_newest(folder)
     if checkpoint is None:
         raise CheckpointError(
             f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"

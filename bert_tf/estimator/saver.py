@@ -18,11 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.checkpoints.restore import unwrapped
-from bert_tf.checkpoints.saved import delete_set_aside, kept_note, problem_of
 from bert_tf.errors import OutputError
-from bert_tf.estimator import kept
 from bert_tf.estimator.progress_hook import event_writer
 from bert_tf.estimator.update import BEFORE_SAVING, UNCHANGED
 from bert_tf.io.log_form import log
@@ -102,9 +100,9 @@ class RunSaver(tf1.train.Saver):
         names.update(variable.name for variable in weights)
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
-        saved = [*weights, *moments] if keep_slots else weights
+        held = [*weights, *moments] if keep_slots else weights
         builder = None if restores else save_only()
-        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True, builder=builder)
+        super().__init__(held, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True, builder=builder)
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
         self._averages = _averages(weights)
@@ -132,21 +130,21 @@ class RunSaver(tf1.train.Saver):
             if goes_on and not self._keep_slots:
                 _write(self._moments, sess, optimizer_state.moments(prefix))
             if self._averages is not None:
-                _write(self._averages, sess, kept.moving_average(prefix))
+                _write(self._averages, sess, saved.moving_average(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
-            if problem_of(prefix) is not None:  # else the interrupted checkpoint is complete, and others may be gone
+            if saved.problem_of(prefix) is not None:  # else the interrupted checkpoint is complete, and others may be gone
                 optimizer_state.delete(prefix)
-                for path in kept.average_files(prefix):  # it may fill the disk
+                for path in saved.average_files(prefix):  # it may fill the disk
                     with contextlib.suppress(OSError):
                         path.unlink()
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
-        delete_set_aside(prefix)
+        saved.delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] if goes_on else [])
-        kept.publish_average(prefix)
-        averages = sum(path.stat().st_size for path in kept.average_files(prefix))
+        saved.publish_average(prefix)
+        averages = sum(path.stat().st_size for path in saved.average_files(prefix))
         self.saving.add(optimizer_state.size(prefix) + averages, time.monotonic() - began)
         return prefix
 
@@ -188,8 +186,8 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
         return None
     by_name = {variable.name.rpartition(":")[0]: variable for variable in weights}
     copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver cannot rename variables with several copies
-    saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**by_name, **shadows}.items()}
-    return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
+    held = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**by_name, **shadows}.items()}
+    return tf1.train.Saver(held, sharded=True, max_to_keep=None)
 
 
 def _saver(variables: Sequence[tf.Variable], builder: Any = None) -> tf1.train.Saver:

@@ -12,7 +12,8 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import refuse_what_is_no_number
-from bert_tf.estimator import evaluations, kept
+from bert_tf.checkpoints import saved
+from bert_tf.estimator import evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run import last_step, report_to_tensorboard, require_checkpoint
 from bert_tf.features.columns import Features
@@ -104,9 +105,9 @@ class Inference:
     def _averages(self) -> dict[str, str]:
         """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""
         run = self.run
-        if run.results_dir != run.output_dir or self._checkpoint != kept.best_or_newest(run.output_dir):
+        if run.results_dir != run.output_dir or self._checkpoint != saved.best_or_newest(run.output_dir):
             return {}
-        prefixes = {kind: kept.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
+        prefixes = {kind: saved.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
         return {kind: average for kind, average in prefixes.items() if average is not None}
 
     @WALL.span(PREDICTION)

@@ -11,9 +11,10 @@ from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.loading import load_metadata
 from bert_tf.batch.trained import PRETRAINED, Trained, digest, has_head
+from bert_tf.checkpoints import saved
 from bert_tf.config import BertConfig
 from bert_tf.errors import BadRowsError, BertError, CheckpointError, FlagError
-from bert_tf.estimator import kept, run_folder
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io.log_form import log
@@ -189,7 +190,7 @@ def find_trained(spec: RunSpec, environment: Mapping[str, str], task: Task | Non
     the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds
     another run than the named one.
     """
-    if kept.best_or_newest(spec.output.folder) is None and not _is_learned(
+    if saved.best_or_newest(spec.output.folder) is None and not _is_learned(
         task or get_task(spec.data.task_name or "", spec.of_task)
     ):
         checkpoint = find_model(spec.model, environment=environment).checkpoint
@@ -210,7 +211,7 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
     if "init_checkpoint" not in spec.given:
         return require_checkpoint(output_dir), output_dir
     named_checkpoint = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
-    checkpoint = kept.best_or_newest(output_dir)
+    checkpoint = saved.best_or_newest(output_dir)
     if checkpoint is None or named_checkpoint.resolve().parent in run_layout.own_folders(output_dir):
         if not has_head(named_checkpoint):
             raise CheckpointError(

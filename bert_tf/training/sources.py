@@ -240,12 +240,11 @@ def _model(
 
 
 def _checkpoint_in(folder: Path) -> Path:
-    from bert_tf.checkpoints import weight_files
-    from bert_tf.estimator import kept
+    from bert_tf.checkpoints import saved, weight_files
 
     if (folder / "bert_model.ckpt.index").is_file():
         return folder / "bert_model.ckpt"
-    trained = kept.best_or_newest(folder)
+    trained = saved.best_or_newest(folder)
     if trained is None:
         why = weight_files.unread(folder)
         raise CheckpointError(

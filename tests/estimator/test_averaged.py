@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.estimator import kept, run
+from bert_tf.checkpoints import saved
+from bert_tf.estimator import run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import POOLER
 from bert_tf.run_layout import EMA
@@ -43,7 +44,7 @@ def recursion(folder):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_moving_average_is_that_of_the_weights_after_each_step(runs, name):
-    found, wanted = held(kept.checkpoint(runs[name], EMA)), recursion(runs[name])
+    found, wanted = held(saved.checkpoint(runs[name], EMA)), recursion(runs[name])
     assert found.keys() == wanted.keys()
     for variable in wanted.keys() - {"global_step"}:
         np.testing.assert_allclose(found[variable], wanted[variable], rtol=0, atol=1e-6, err_msg=variable)
@@ -83,7 +84,7 @@ def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, 
     toy.train(stopped, restore=pretrained, **AVERAGED)
     whole = runs["word vectors put off"]
     assert same_bits(toy.entries(stopped, LAST), toy.entries(whole, LAST))
-    assert same_bits(held(kept.checkpoint(stopped, EMA)), held(kept.checkpoint(whole, EMA)))
+    assert same_bits(held(saved.checkpoint(stopped, EMA)), held(saved.checkpoint(whole, EMA)))
 
 
 def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path):

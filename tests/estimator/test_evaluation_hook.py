@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import saved
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import evaluations, kept, run
+from bert_tf.estimator import evaluations, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.evaluations import Target
 from tests.estimator import toy
@@ -68,7 +69,7 @@ def steps(folder):
 
 def best_step(folder):
     """The step of the best checkpoint, which is whole."""
-    prefix = kept.checkpoint(folder, "best")
+    prefix = saved.checkpoint(folder, "best")
     if prefix is None:
         return None
     step = int(Path(f"{prefix}.index").read_text())

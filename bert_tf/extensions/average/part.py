@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.estimator import kept
 from bert_tf.extensions.average import mean
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
@@ -33,7 +33,7 @@ class AverageOfLast(Part):
         every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
         due = {due for steps in every for due in range(steps, step, steps)}
         last = sorted({*due, step})[-count:]
-        prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved)) for saved in last]
+        prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, step)) for step in last]
         existing = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
         if len(existing) < count:
             log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(existing))
@@ -48,5 +48,5 @@ def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
     entries = mean.mean_weights(checkpoints)
     with atomic.readable_errors(folder):
         write_checkpoint(name, entries)
-    kept.keep_only(name, output_dir)
+    saved.keep_only(name, output_dir)
     return os.fspath(name)

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
-from bert_tf.estimator import kept, run_folder
+from bert_tf.estimator import run_folder
 from bert_tf.extensions.checkpoint import renaming
 from bert_tf.extensions.checkpoint.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.io import atomic, documents, files, lock
@@ -55,7 +55,7 @@ def _prefix_in(folder: Path) -> str:
     for name in (CHECKPOINT_NAME, _SAVED_MODEL):
         if (folder / f"{name}.index").is_file():
             return str(folder / name)
-    prefix = kept.best_or_newest(folder)
+    prefix = saved.best_or_newest(folder)
     if prefix is None:
         why = files.missing_folder(folder)
         raise CheckpointError(f"{folder}: {why or weight_files.unread(folder) or 'no checkpoint in the folder'}")

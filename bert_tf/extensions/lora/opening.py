@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import converted_files
+from bert_tf.checkpoints import converted_files, saved
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, MARK
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import kept, run_folder
+from bert_tf.estimator import run_folder
 from bert_tf.extensions.lora import adapter, peft_format
 from bert_tf.extensions.lora.adapter import Adapter
 from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_WEIGHTS
@@ -29,7 +29,7 @@ def opened(folder: Path, cache: Path, environment: Mapping[str, str]) -> Path | 
 
     A run has a checkpoint of its own. Raises CheckpointError if the adapter or the model that it adapts cannot be read.
     """
-    if not (folder / PEFT_CONFIG).is_file() or kept.best_or_newest(folder) is not None:
+    if not (folder / PEFT_CONFIG).is_file() or saved.best_or_newest(folder) is not None:
         return None
     values = peft_format.read_config(folder)
     parent = _parent(folder, values, environment)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.errors import FlagError
-from bert_tf.estimator import kept
 from bert_tf.extensions.lora import adapter, chosen, peft_format
 from bert_tf.extensions.lora.adapter import Adapter
 from bert_tf.extensions.lora.low_rank import LowRank
@@ -78,7 +78,7 @@ class LowRankUpdates(Part):
     def trained(self, run: Run, step: int) -> None:
         """Writes the weights that predictions use in PEFT's format."""
         del step
-        prefix = kept.best_or_newest(run.output_dir)
+        prefix = saved.best_or_newest(run.output_dir)
         if prefix is not None:
             peft_format.write(
                 run.output_dir, CheckpointReader(prefix), adapter.read_adapter(run.output_dir), run.config, run.family
