@@ -29,8 +29,6 @@ from bert_tf.optimization.parts import POOLER, Part
 tf1 = tf.compat.v1
 TRAIN, PREDICT = api.ModeKeys.TRAIN, api.ModeKeys.PREDICT
 
-TOKENS = "watch/tokens"  # scalar int32: real tokens of a training step over all replicas
-
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], api.EstimatorSpec]
 
@@ -74,7 +72,7 @@ def make_model_fn(model: Model) -> ModelFn:
             raise ValueError("a model without `optimization` cannot be trained")
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
-        tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
+        tf.identity(features[pipeline.GLOBAL_TOKENS], name=stamps.TOKENS)
         unread: frozenset[Part] = frozenset() if trains_pooler(head, model.config) else frozenset({POOLER})
         optimization = dataclasses.replace(model.optimization, frozen=model.optimization.frozen | unread)
         update = Update(optimization, adaptation=model.execution.adaptation, defers=not head.reads_word_table)

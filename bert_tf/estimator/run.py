@@ -24,7 +24,7 @@ from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_text
 from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
-from bert_tf.estimator.timing_hook import StepTimingHook
+from bert_tf.estimator.stamps import StepTimingHook
 from bert_tf.features.columns import TrainingRows
 from bert_tf.inputs.batching import TO_LONGEST, Batching, Schedule
 from bert_tf.inputs.pipeline import InputFn, Phase, train_input_fn

@@ -301,7 +301,9 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
             ends = super()._save(session, step)
         except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session mistakes it for the end of data
             reason = os.strerror(errno.EFBIG)
-            raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; {kept_note(self._checkpoint_dir)}") from error
+            raise OutputError(
+                f"{self._checkpoint_dir}: cannot write: {reason}; {saved.kept_note(self._checkpoint_dir)}"
+            ) from error
         if self._pace:
             self._pace.saved(step)
         return ends

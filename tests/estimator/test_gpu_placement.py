@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
-from bert_tf.estimator.timing_hook import StepTimingHook
+from bert_tf.estimator.stamps import StepTimingHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, Optimization
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
