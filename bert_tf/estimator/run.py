@@ -219,7 +219,7 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
     if watch:
-        from bert_tf.estimator.watch_hook import WatchHook
+        from bert_tf.estimator.hooks import WatchHook
 
         guards.append(WatchHook(watch, training.steps - start))
     return guards

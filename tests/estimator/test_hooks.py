@@ -8,11 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator.hooks import EndHook, StopOnSignalHook
+from bert_tf.estimator.hooks import EndHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.progress_hook import ProgressHook, RatesHook, log_interval
 from bert_tf.estimator.saver import CheckpointHook, SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
-from bert_tf.estimator.watch_hook import WatchHook
 from bert_tf.io import log_form
 from tests.estimator import toy
 
