@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from bert_tf.runtime import build
-from bert_tf.runtime.build import Build
-from bert_tf.runtime.diagnosis import Facts, causes, libraries
+from bert_tf.runtime import diagnosis
+from bert_tf.runtime.diagnosis import Build, Facts, causes, libraries
 from bert_tf.runtime.nvidia import Gpu, System
 
 FILES = ("requirements.txt", "requirements-2.15.txt")
@@ -55,7 +54,7 @@ def test_the_extra_brings_every_library_that_tensorflow_loads():
     asked = [Requirement(line) for line in metadata.requires("tensorflow")]
     wheels = {row.name for row in asked if row.marker and row.marker.evaluate({"extra": "and-cuda"})}
     assert {"nvidia-cuda-nvcc-cu12", "nvidia-nccl-cu12"} <= wheels
-    for library in libraries(build.installed()):
+    for library in libraries(diagnosis.installed_build()):
         name = re.sub(r"^lib|Lt$", "", library.partition(".")[0]).replace("cudart", "cuda-runtime")
         assert f"nvidia-{name}-cu12" in wheels
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.runtime import distribution
+from bert_tf.runtime import machine
 
 tf1 = tf.compat.v1
 
@@ -103,7 +103,7 @@ class Estimator:
         config, strategy, master = self.config.session_config, self.config.train_distribute, ""
         if strategy is not None:
             config = strategy.update_config_proto(config)
-            master = distribution.server_address(strategy, config)
+            master = machine.server_address(strategy, config)
         return tf1.train.ChiefSessionCreator(spec.scaffold, master, config, checkpoint_dir=self.model_dir)
 
 

@@ -1,24 +1,54 @@
-"""Finds or builds, then loads the machine's kernels; one log line reports the cost or why not."""
+"""Finds or builds, then loads the machine's kernels; one log line reports the cost or why not.
+
+The library is built once per key and cached in a folder; failed builds are cached too.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import stat
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert_tf import home
 from bert_tf.errors import OutputError
-from bert_tf.io import atomic, files
+from bert_tf.home import PACKAGE
+from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.native import build, compiler, ops
-from bert_tf.native.compiler import instructions, key
+from bert_tf.native import compiler, ops
+from bert_tf.native.compiler import Compiler, instructions, key
 
 _GAIN = "with them a CPU trains and predicts faster"
 _one_at_a_time = threading.Lock()  # of the threads of a program
 _NO_COMPILER = "no C++ compiler: install g++, or name one with CXX"
+
+LIBRARY = "kernels.so"
+RECORD = "build.json"
+OUTPUT = "compiler.txt"  # what the compiler said
+
+_WRITE_OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_COMPILER_SECONDS = 300.0
+_CHECK_SECONDS = 120.0
+_CHECK, _CHECK_OUTPUT = "bert_tf.native.check", "check.txt"
+_NO_ROOM = (
+    "No space left on device",
+    "Cannot allocate memory",
+    "memory exhausted",
+    "ResourceExhausted",
+    "MemoryError",
+    "Killed",
+)
+# The check must not take GPU memory, and its last line must be its own.
+_QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def use(environment: Mapping[str, str]) -> bool:
@@ -57,7 +87,7 @@ def _load(environment: Mapping[str, str]) -> None:
     chosen, folder, kernels = _look(environment, creates=True)
     if kernels is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
-        kernels, is_new = build.make(folder, chosen)
+        kernels, is_new = make_build(folder, chosen)
         if kernels.failure:
             raise _UnusedError(_failure(kernels))
         if is_new:
@@ -65,7 +95,7 @@ def _load(environment: Mapping[str, str]) -> None:
     ops.load(kernels.library)
 
 
-def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Compiler, Path, build.Build | None]:
+def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Compiler, Path, Build | None]:
     """The compiler, the library's folder and what was built there; raises _UnusedError, or OutputError without a home folder.
 
     `creates` makes the folder that a library would be built in.
@@ -77,7 +107,7 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
     if chosen is None:
         raise _UnusedError(_NO_COMPILER)
     folder = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
-    kernels = build.find(folder)
+    kernels = find_build(folder)
     if creates and kernels is None:
         atomic.make_folder(folder.parent)
     why = files.unsafe(folder if kernels is None else kernels.library)  # others could plant a library there
@@ -88,5 +118,129 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
     return chosen, folder, kernels
 
 
-def _failure(kernels: build.Build) -> str:
+def _failure(kernels: Build) -> str:
     return f"{kernels.failure}; see {kernels.folder}; delete that folder to try again"
+
+
+class Build(NamedTuple):
+    """Result of a build."""
+
+    folder: Path
+    compiler: str  # first line of its version output
+    failure: str = ""  # why there is no library; empty if there is one
+    seconds: float = 0.0  # build time
+    sha256: str = ""  # of the library
+
+    @property
+    def library(self) -> Path:
+        return self.folder / LIBRARY
+
+
+class _FailedError(Exception):
+    """A build failed for a permanent reason."""
+
+
+def find_build(folder: Path) -> Build | None:
+    """The cached build of a key's folder; None if absent, or if the library is not the one that was checked."""
+    try:
+        record = documents.parse_json(files.read_text(folder / RECORD))
+        build = Build(folder, **record)
+        intact = bool(build.failure) or files.digest(build.library) == build.sha256
+    except (OSError, ValueError, TypeError):
+        return None
+    return build if intact else None
+
+
+def make_build(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
+    """The build of a folder, made if absent, and whether it was made; one process at a time.
+
+    Raises OutputError if the folder cannot be written, or memory or space is short.
+    """
+    atomic.make_folder(folder.parent)
+    with lock.claiming(folder, wait=True):
+        build = find_build(folder)
+        if build is not None:
+            return build, False
+        atomic.delete_unfinished(folder)
+        with atomic.replacing(folder) as temporary:
+            temporary.mkdir()
+            new_build = _build(temporary, chosen)
+            record = {name: value for name, value in new_build._asdict().items() if name != "folder"}
+            (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
+            for path in (temporary, *temporary.iterdir()):
+                path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # files that others can write are not loaded
+        return new_build._replace(folder=folder), True
+
+
+def _build(folder: Path, chosen: Compiler) -> Build:
+    began = time.monotonic()
+    folder = folder.resolve()
+    build = Build(folder, chosen.version)
+    compiler_output, check_output = folder / OUTPUT, folder / _CHECK_OUTPUT
+    paths = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
+    try:
+        # The check imports TensorFlow while the compiler works, then reads where the library is.
+        with _started([sys.executable, "-m", _CHECK], check_output, environment) as check:
+            with _started(chosen.compiling(build.library), compiler_output) as compiling:
+                _finish(compiling, compiler.source(), compiler_output, limit_s=_COMPILER_SECONDS, what="the compiler")
+            name = "the check against TensorFlow"
+            _finish(check, f"{build.library}\n", check_output, limit_s=_CHECK_SECONDS, what=name)
+    except _FailedError as error:
+        build.library.unlink(missing_ok=True)
+        return build._replace(failure=str(error))
+    return build._replace(seconds=round(time.monotonic() - began, 1), sha256=files.digest(build.library))
+
+
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Starts a command that writes to a file; at the end of the block it is killed, with its child processes."""
+    with output.open("w", encoding="utf-8") as log_file:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log_file,
+            stderr=log_file,
+            text=True,
+            env=environment,
+            start_new_session=True,
+            cwd=output.parent,  # Python would import modules from its working directory
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdin:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+
+def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str) -> None:
+    """Writes to a process and waits; raises _FailedError, or OutputError if memory or space is short."""
+    try:
+        process.communicate(text, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
+    if process.returncode == -signal.SIGKILL or (process.returncode and _wants_room(output)):
+        raise OutputError(f"{what} had too little memory or space: {_last_line(output)}; the next run tries again")
+    if process.returncode < 0:
+        raise _FailedError(f"{what} ended by {signal.Signals(-process.returncode).name}")
+    if process.returncode:
+        raise _FailedError(f"{what} failed: {_last_line(output)}")
+
+
+def _wants_room(output: Path) -> bool:
+    text = output.read_text(encoding="utf-8", errors="replace")
+    return any(words in text for words in _NO_ROOM)
+
+
+def _last_line(output: Path) -> str:
+    lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
+    filled = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in filled if "error:" in line]  # the compiler's first error is the cause
+    return (errors[:1] or filled[-1:] or ["no output"])[0]

@@ -14,9 +14,8 @@ from typing import Any
 import psutil
 import tensorflow as tf
 
-from bert_tf.runtime import build, cgroup, diagnosis, nvidia
-from bert_tf.runtime.build import Build
-from bert_tf.runtime.diagnosis import Cause, Facts
+from bert_tf.runtime import cgroup, diagnosis, nvidia
+from bert_tf.runtime.diagnosis import Build, Cause, Facts
 from bert_tf.runtime.nvidia import Gpu, System
 
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -70,7 +69,7 @@ def take(system: System, environment: Mapping[str, str], *, left_out: bool = Fal
     paired = _pair(system, environment)
     unusable = _unusable(system, paired, environment)
     return Inventory(
-        tensorflow=build.installed(),
+        tensorflow=diagnosis.installed_build(),
         driver_version=system.driver_version,
         cpus_granted=cgroup.granted_cpus(),
         cpus_present=os.cpu_count() or 1,
@@ -149,7 +148,7 @@ def _logical() -> tuple[LogicalDevice, ...]:
 def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[str, str]) -> tuple[UnusableGpu, ...]:
     seen = tuple(paired.values())
     unseen = tuple(gpu for gpu in system.gpus if gpu not in seen)
-    facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=bool(seen))
+    facts = Facts(system, diagnosis.installed_build(), environment.get(diagnosis.HIDING), sees_another=bool(seen))
     unusable = [UnusableGpu(str(gpu), causes) for gpu, causes in zip(unseen, diagnosis.causes(unseen, facts))]
     visible = {device.name for device in _list(tf.config.get_visible_devices, "GPU")}
     for device in _list(tf.config.list_physical_devices, "GPU"):
@@ -166,7 +165,7 @@ def _no_gpu(
         return ()
     causes = [cause for gpu in unusable for cause in gpu.causes]
     if not causes:
-        facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=False)
+        facts = Facts(system, diagnosis.installed_build(), environment.get(diagnosis.HIDING), sees_another=False)
         causes = list(diagnosis.causes_of_none(facts))
     return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *causes]))
 

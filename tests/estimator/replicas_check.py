@@ -31,8 +31,8 @@ from bert_tf.inputs.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage, shadow_name
-from bert_tf.runtime import devices, distribution
-from bert_tf.runtime.machine import Machine, Plan
+from bert_tf.runtime import devices
+from bert_tf.runtime.machine import Machine, Plan, make_strategy
 from bert_tf.runtime.settings import DeviceSettings
 from tests import datasets, masked
 from tests.estimator import toy
@@ -106,7 +106,7 @@ class Spoil(tf1.train.SessionRunHook):
 def machine(name: str, replicas: int, reduction: str | None) -> Machine:
     settings = dataclasses.replace(CPUS, strategy=name, cross_device_ops=reduction)
     names = tuple(f"/device:CPU:{number}" for number in range(replicas))
-    return Machine(devices.session_config(CPUS), Plan(name, names), distribution.make(name, settings, names))
+    return Machine(devices.session_config(CPUS), Plan(name, names), make_strategy(name, settings, names))
 
 
 def model(

@@ -23,8 +23,8 @@ from bert_tf.features.columns import Features
 from bert_tf.inputs.batching import Schedule
 from bert_tf.optimization import replicas
 from bert_tf.profiling.diagnosis import Setting
-from bert_tf.runtime import devices, distribution
-from bert_tf.runtime.machine import Machine, Plan
+from bert_tf.runtime import devices
+from bert_tf.runtime.machine import Machine, Plan, make_strategy
 from bert_tf.runtime.settings import DeviceSettings
 from tests.estimator import toy
 from tests.labelled import labelled
@@ -81,7 +81,7 @@ def slow_add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def train(folder: Path) -> None:
     schedule = Schedule(rows=24, batch_size=8, epochs=1, fixed_steps=STEPS)
     optimization = Optimization(learning_rate=0.003, warmup_steps=2, total_steps=STEPS)
-    machine = Machine(devices.session_config(CPUS), Plan("mirrored", NAMES), distribution.make("mirrored", CPUS, NAMES))
+    machine = Machine(devices.session_config(CPUS), Plan("mirrored", NAMES), make_strategy("mirrored", CPUS, NAMES))
     estimator = run.make_estimator(Model(toy.CONFIG, toy.HEAD, optimization=optimization), folder, machine)
     training = run.Training(schedule, log_every_n_steps=1, setting=Setting(replicas=2))
     run.train(estimator, toy.features(24), training, seed=3, machine=machine)

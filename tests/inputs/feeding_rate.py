@@ -27,8 +27,8 @@ from bert_tf.inputs import pipeline
 from bert_tf.inputs.batching import Batching, Schedule
 from bert_tf.inputs.pipeline import READY, InputFn, train_input_fn
 from bert_tf.profiling.diagnosis import Setting
-from bert_tf.runtime import devices, distribution
-from bert_tf.runtime.machine import Machine, Plan
+from bert_tf.runtime import devices
+from bert_tf.runtime.machine import Machine, Plan, make_strategy
 from bert_tf.runtime.settings import DeviceSettings
 from tests.estimator import toy
 from tests.labelled import labelled
@@ -124,7 +124,7 @@ def in_memory(*arguments: Any, **settings: Any) -> InputFn:
 def trained(case: Case, reader: Callable[..., InputFn], *, steps: int) -> float:
     """Returns the median seconds of a step of training the toy on eight logical CPUs."""
     run.train_input_fn = reader
-    strategy = distribution.make("mirrored", CPUS, NAMES)
+    strategy = make_strategy("mirrored", CPUS, NAMES)
     machine = Machine(devices.session_config(CPUS), Plan("mirrored", NAMES), strategy)
     config = dataclasses.replace(toy.CONFIG, max_position_embeddings=case.tokens[1])
     optimization = Optimization(learning_rate=0.003, warmup_steps=2, total_steps=steps)

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf import home
 from bert_tf.errors import OutputError
-from bert_tf.native import build, compiler, loading, ops
+from bert_tf.native import compiler, loading, ops
 from bert_tf.native.compiler import Compiler
 
 pytestmark = pytest.mark.versions
@@ -35,8 +35,8 @@ def test_without_compiler_one_line_says_what_one_would_bring(native, tmp_path):
 
 def test_a_build_that_failed_is_one_line_with_the_reason_and_the_output(native, monkeypatch, tmp_path):
     monkeypatch.setattr(compiler, "find", lambda _: Compiler(("c",), "c 1"))
-    failed = functools.partial(build.Build, failure="the compiler failed: no memory")
-    monkeypatch.setattr(build, "make", lambda folder, chosen: (failed(folder, chosen.version), True))
+    failed = functools.partial(loading.Build, failure="the compiler failed: no memory")
+    monkeypatch.setattr(loading, "make_build", lambda folder, chosen: (failed(folder, chosen.version), True))
     assert not loading.use({})
     assert native.messages[0].startswith("building native kernels by c 1")
     assert "the compiler failed: no memory; see " in native.messages[1]
@@ -89,9 +89,9 @@ def built(native, monkeypatch, tmp_path):
     monkeypatch.setattr(loading, "key", lambda _: "key")
     monkeypatch.setattr(loading, "instructions", lambda: frozenset({"avx2", "fma"}))
     place = tmp_path / "native" / "key"
-    monkeypatch.setattr(build, "find", lambda folder: build.Build(folder, "c 1"))
+    monkeypatch.setattr(loading, "find_build", lambda folder: loading.Build(folder, "c 1"))
     place.mkdir(parents=True)
-    library = place / build.LIBRARY
+    library = place / loading.LIBRARY
     library.touch(mode=0o644)
     loaded = []
     monkeypatch.setattr(ops, "load", loaded.append)
@@ -149,8 +149,8 @@ def test_a_link_is_judged_by_what_it_leads_to(refused, monkeypatch, tmp_path):
 
 
 def test_nothing_is_built_where_others_can_write(refused, monkeypatch, tmp_path):
-    monkeypatch.setattr(build, "find", lambda _: None)
-    monkeypatch.setattr(build, "make", None)
+    monkeypatch.setattr(loading, "find_build", lambda _: None)
+    monkeypatch.setattr(loading, "make_build", None)
     (tmp_path / "native").chmod(0o777)
     refused(str(tmp_path / "native"))
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import build, cgroup, diagnosis, inventory, nvidia
-from bert_tf.runtime.build import Build
+from bert_tf.runtime import cgroup, diagnosis, inventory, nvidia
+from bert_tf.runtime.diagnosis import Build
 
 CUDA_12 = (*diagnosis.CUDA_LIBRARIES["12"], "libcudnn.so.8")
 DRIVER = "libcuda.so.1"
@@ -45,7 +45,7 @@ class FakeMachine:
         self.tensorflow_sees()
 
     def built(self, made: Build) -> None:
-        self._patch.setattr(build, "installed", lambda: made)
+        self._patch.setattr(diagnosis, "installed_build", lambda: made)
 
     def memory(self, total: int, available: int) -> None:
         """In MiB."""

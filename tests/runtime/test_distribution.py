@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError
-from bert_tf.runtime import cluster, distribution
+from bert_tf.runtime import cluster, machine
 from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
 
 CPU, GPU = ("/device:CPU:0",), ("/device:GPU:0",)
@@ -37,9 +37,9 @@ TWO_MACHINES = cluster.read_cluster(
     ],
 )
 def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, settings, machines, expected):
-    assert distribution.choose(DeviceSettings(**settings), devices, machines) == expected
+    assert machine.choose_strategy(DeviceSettings(**settings), devices, machines) == expected
     assert expected in STRATEGIES
-    assert set(distribution._CROSS_DEVICE_OPS) == set(CROSS_DEVICE_OPS)
+    assert set(machine._CROSS_DEVICE_OPS) == set(CROSS_DEVICE_OPS)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, se
 )
 def test_contradictions_are_refused_in_one_line(devices, machines, settings, message):
     with pytest.raises(DeviceError, match=re.escape(message)):
-        distribution.choose(DeviceSettings(**settings), devices, machines)
+        machine.choose_strategy(DeviceSettings(**settings), devices, machines)
 
 
 @pytest.mark.parametrize(
     ("name", "devices"), [("one_device", CPU), ("mirrored", CPU), ("central_storage", CPU), ("one_device", GPUS)]
 )
 def test_one_model_needs_no_strategy(name, devices):
-    assert distribution.make(name, DeviceSettings(), devices) is None
+    assert machine.make_strategy(name, DeviceSettings(), devices) is None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_one_model_needs_no_strategy(name, devices):
 )
 def test_how_replicas_add_up(monkeypatch, devices, settings, kind):
     monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda names, cross_device_ops: (tuple(names), cross_device_ops))
-    names, operations = distribution.make("mirrored", DeviceSettings(**settings), devices)
+    names, operations = machine.make_strategy("mirrored", DeviceSettings(**settings), devices)
     assert (names, type(operations)) == (devices, kind)
 
 
@@ -95,7 +95,7 @@ def test_how_machines_add_up(monkeypatch, name):
     monkeypatch.setattr(
         tf.distribute, "MultiWorkerMirroredStrategy", lambda communication_options: made.append(communication_options)
     )
-    distribution.make("multi_worker", DeviceSettings(all_reduce_alg=name), GPUS)
+    machine.make_strategy("multi_worker", DeviceSettings(all_reduce_alg=name), GPUS)
     first, options = made
     assert first == "no heartbeats"  # before the strategy starts a server
     assert options.implementation.value == (name or "auto").upper()

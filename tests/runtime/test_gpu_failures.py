@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.cli import process
 from bert_tf.errors import DeviceError, LostPeerError, TrainingError
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.runtime import distribution, gpu_failures, nvidia
+from bert_tf.runtime import gpu_failures, machine, nvidia
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.nvidia import Process
 from bert_tf.runtime.settings import DeviceSettings
@@ -109,7 +109,7 @@ def test_what_goes_without_nccl_does_so_with_any_number_of_gpus(flag, cluster):
     said = gpu_failures.explain("NCCL operation ncclGroupEnd() failed")
     flags = dict(re.findall(r"--(\w+)=(\w+)", said))
     devices = [f"/device:GPU:{number}" for number in range(3)]
-    distribution.choose(DeviceSettings(**{flag: flags[flag]}), devices, cluster)  # refuses what does not go
+    machine.choose_strategy(DeviceSettings(**{flag: flags[flag]}), devices, cluster)  # refuses what does not go
     assert flags[flag] != "nccl"
 
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.extensions.devices import command as devices
 from bert_tf.runtime import inventory, nvidia
-from bert_tf.runtime.build import Build
+from bert_tf.runtime.diagnosis import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
 
 WHEEL_2_21 = Build("2.21.0", True, "12.5.1", "9", ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90"))

@@ -9,8 +9,7 @@ import pytest
 from bert_tf.errors import DeviceError
 from bert_tf.extensions.devices.command import Choice, Report, as_json
 from bert_tf.runtime import inventory, machine, nvidia
-from bert_tf.runtime.build import Build
-from bert_tf.runtime.diagnosis import Cause
+from bert_tf.runtime.diagnosis import Build, Cause
 from bert_tf.runtime.inventory import Inventory, LogicalDevice, PhysicalDevice, UnusableGpu
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import read_settings

@@ -5,8 +5,8 @@ import os
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import build, machine
-from bert_tf.runtime.build import Build
+from bert_tf.runtime import diagnosis, machine
+from bert_tf.runtime.diagnosis import Build
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
@@ -24,7 +24,7 @@ ONCE, EACH = "compiles the kernels, once for each user and driver", "at each sta
     ],
 )
 def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(wheel, capabilities):
-    assert [build.compile_warning(capability, wheel, {}) for capability in capabilities] == [None] * len(capabilities)
+    assert [diagnosis.compile_warning(capability, wheel, {}) for capability in capabilities] == [None] * len(capabilities)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(wheel, capabilities
     ],
 )
 def test_a_newer_gpu_compiles_or_fails(wheel, capability, environment, said, doubtful):
-    warning = build.compile_warning(capability, wheel, environment)
+    warning = diagnosis.compile_warning(capability, wheel, environment)
     newer = "its compute capability {}.{} is newer than this TensorFlow {}".format(*capability, wheel.version)
     assert warning.startswith(newer)
     assert said in warning
@@ -53,7 +53,7 @@ def test_a_newer_gpu_compiles_or_fails(wheel, capability, environment, said, dou
 
 
 def test_installed_wheel():
-    installed = build.installed()
+    installed = diagnosis.installed_build()
     wheel = WHEEL if installed.version.startswith("2.15.") else WHEEL_2_21
     assert installed.version == tf.__version__
     assert os.path.samefile(installed.folder, os.path.dirname(tf.__file__))
@@ -70,11 +70,11 @@ def test_there_is_room_for_what_is_compiled_before_tensorflow_starts(tmp_path, m
     fake.built(WHEEL)
     fake.tensorflow_sees({"device_name": "NVIDIA H100", "compute_capability": (9, 0)}, {"compute_capability": (8, 0)})
     fake.accepts_settings()
-    monkeypatch.setenv(build.CACHE_SIZE, before or "")
+    monkeypatch.setenv(diagnosis.CACHE_SIZE, before or "")
     if before is None:
-        monkeypatch.delenv(build.CACHE_SIZE)
+        monkeypatch.delenv(diagnosis.CACHE_SIZE)
     devices = ("/device:GPU:0", "/device:GPU:1")
-    monkeypatch.setattr(machine.devices, "configure", lambda *_: sizes.append(os.environ[build.CACHE_SIZE]) or devices)
+    monkeypatch.setattr(machine.devices, "configure", lambda *_: sizes.append(os.environ[diagnosis.CACHE_SIZE]) or devices)
     machine.plan(DeviceSettings(), environment={})
     assert sizes == [after]
     (record,) = caplog.records
