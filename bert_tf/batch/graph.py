@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeVar
 import tensorflow as tf
 
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.reader import model_reader
+from bert_tf.checkpoints.reader import as_float32, model_reader, refuse_unusable
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
@@ -66,8 +65,8 @@ def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Sessi
         built = build()
         variables = tf1.trainable_variables()
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
-        values.refuse_unusable(model_reader(trained.prefix), shapes)
+        refuse_unusable(model_reader(trained.prefix), shapes)
         with tf1.Session(graph=graph, config=session_config()) as session:
-            with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:
+            with readable_errors(trained.prefix), as_float32(trained.prefix) as prefix:
                 tf1.train.Saver(variables).restore(session, prefix)
             yield session, built

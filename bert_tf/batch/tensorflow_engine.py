@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.trained import Trained, digest, refuse_what_is_no_number
-from bert_tf.checkpoints import values
+from bert_tf.checkpoints.reader import problem_of_values, refuse_problem
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
@@ -66,7 +66,7 @@ class TensorFlowEngine:
                 model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
                 self._forward = Forward(model, self._inference.machine or Machine(session_config()))
             self._step = self._forward.load(trained.prefix)
-            values.refuse(values.problem_of_values(trained.prefix, self._forward.not_finite()))
+            refuse_problem(problem_of_values(trained.prefix, self._forward.not_finite()))
             if (digest(trained.prefix) or "") != trained.digest:
                 raise CheckpointError(f"{trained.prefix}: the checkpoint has changed; load it again")
             undo.pop_all()

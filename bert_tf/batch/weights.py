@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import model_reader
+from bert_tf.checkpoints.reader import model_reader, refuse_unusable
 from bert_tf.modeling.heads import registry
 
 
@@ -21,7 +20,7 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
     """
     reader = model_reader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.make_head(trained.head).variables(trained.config)}
-    values.refuse_unusable(reader, shapes)
+    refuse_unusable(reader, shapes)
     arrays = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
     temperatures = np.array(dict(trained.head.options).get("temperatures", ()), np.float32)
     if temperatures.size:

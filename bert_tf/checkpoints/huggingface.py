@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
-from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes, task_head
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HubName
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.reader import problem_of_values, refuse_problem, write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
@@ -78,7 +77,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     if words_of_head is not None and not np.array_equal(words_of_head, weights[_WORDS]):
         log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
         weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
-    tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
+    refuse_problem(problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
     return weights
 
 

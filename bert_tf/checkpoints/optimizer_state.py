@@ -12,8 +12,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import CheckpointReader, problem_of_saved
 from bert_tf.io import atomic
 from bert_tf.run_layout import OPTIMIZER
 
@@ -48,7 +47,7 @@ def problem_of(checkpoint: str) -> str | None:
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
         file_name = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
         return f"{checkpoint}: {file_name} is missing; a newer checkpoint replaces it (--keep_optimizer_slots keeps moments)"
-    problems = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
+    problems = (problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
     return next(filter(None, problems), None)
 
 

@@ -1,21 +1,34 @@
-"""Reads and writes TensorFlow checkpoints by name, without a graph; formats V1 and V2."""
+"""Reads, checks and writes TensorFlow checkpoints by name, without a graph; formats V1 and V2.
+
+Weights must be finite floats, and are computed with as float32.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, OutputError, UnreadableError
+from bert_tf.io.log_form import log
 
 tf1 = tf.compat.v1
+
+
+_CONVERTED = (tf.float16, tf.bfloat16, tf.float64)
+_FLOATS = (tf.float32, *_CONVERTED)
+_SHOWN = 3
 
 
 class CheckpointReader:
@@ -88,3 +101,104 @@ def _save(prefix: str, names: Sequence[str], tensors: Sequence[tf.Tensor]) -> ob
 def _first_line(error: BaseException) -> str:
     message = str(getattr(error, "message", None) or error).strip().split("\n")[0]
     return re.sub(r"^\{\{function_node [^}]*\}\} ", "", message)[:200]  # without the name of TensorFlow's own wrapper
+
+
+def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | None:
+    listed = list(names)
+    problem = problem_of_types(reader, listed)
+    if problem:
+        return problem
+    try:
+        return problem_of_values(reader.prefix, [name for name in listed if not np.isfinite(_as_float32(reader[name])).all()])
+    except CheckpointError as error:
+        return str(error)
+
+
+def refuse_problem(problem: str | None) -> None:
+    if problem:
+        raise CheckpointError(problem)
+
+
+def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | None:
+    others = [f"{name} ({reader.dtypes[name].name})" for name in names if reader.dtypes[name] not in _FLOATS]
+    return (
+        f"{reader.prefix}: weights that are not floating-point numbers: {_first(others)}; take another checkpoint"
+        if others
+        else None
+    )
+
+
+def problem_of_values(source: object, not_finite: Iterable[str]) -> str | None:
+    names = list(not_finite)
+    return f"{source}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
+
+
+def refuse_not_finite(source: object, entries: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raises CheckpointError if floats are NaN or infinite, or become so as float32; other dtypes are skipped."""
+    arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
+    floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
+    refuse_problem(problem_of_values(source, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()]))
+
+
+def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    for name, shape in shapes.items():
+        stored = reader.shapes.get(name)
+        if stored != shape:
+            state = "is missing" if stored is None else f"is {list(stored)}, expected {list(shape)}"
+            raise CheckpointError(f"{reader.prefix}: {name} {state}; is it of another model or task?")
+    refuse_problem(problem_of_types(reader, shapes))
+
+
+def refuse_unusable(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises CheckpointError if weights are missing, of other shapes or types, damaged, or not finite."""
+    refuse_misfits(reader, shapes)
+    refuse_problem(problem_of_weights(reader, shapes))
+
+
+def problem_of_saved(prefix: str) -> str | None:
+    try:
+        reader = CheckpointReader(prefix)
+        converted = [f"{name} ({dtype.name})" for name, dtype in reader.dtypes.items() if dtype in _CONVERTED]
+        if converted:
+            return f"{prefix}: training saves float32, but this holds {_first(converted)}"
+        for name in reader.shapes.keys() - _float_names(reader):
+            reader[name]
+        return problem_of_weights(reader, sorted(_float_names(reader)))
+    except UnreadableError:
+        raise
+    except CheckpointError as error:
+        return str(error)
+
+
+@contextlib.contextmanager
+def as_float32(prefix: str) -> Iterator[str]:
+    """Yields the checkpoint itself if it holds the whole model as float32, else a temporary copy that does."""
+    reader = model_reader(prefix)
+    converted = sorted({dtype.name for dtype in reader.dtypes.values() if dtype in _CONVERTED})
+    if not (converted or reader.composed):
+        yield prefix
+        return
+    if converted:
+        log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
+    with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+        copy = Path(folder, Path(prefix).name)
+        entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}
+        try:
+            write_checkpoint(copy, {n: _as_float32(v) if n in _float_names(reader) else v for n, v in entries.items()})
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot write: {error.strerror}; name a folder with room in $TMPDIR") from error
+        yield str(copy)
+
+
+def _float_names(reader: CheckpointReader) -> set[str]:
+    return {name for name, dtype in reader.dtypes.items() if dtype in _FLOATS}
+
+
+def _as_float32(value: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # it becomes infinite, which is refused
+        return value.astype(np.float32, copy=False)
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -17,9 +17,16 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import variables
-from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
+from bert_tf.checkpoints.reader import (
+    CheckpointReader,
+    as_float32,
+    model_reader,
+    problem_of_values,
+    refuse_misfits,
+    refuse_problem,
+    write_checkpoint,
+)
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
@@ -84,7 +91,7 @@ class Forward:
             for tower in self._towers:
                 tower.add(dataclasses.replace(self._model, head=head, around=None))
             self._fill(head, reader)
-            values.refuse(values.problem_of_values(reader.prefix, self.not_finite()))
+            refuse_problem(problem_of_values(reader.prefix, self.not_finite()))
             undo.pop_all()
 
     def _drop(self, head: HeadSpec) -> None:
@@ -102,12 +109,12 @@ class Forward:
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].heads[head].variables}
         if not shapes:  # the file may be gone
             return
-        values.refuse_misfits(reader, shapes)
+        refuse_misfits(reader, shapes)
         if reader.composed:
             weights = {name: np.asarray(reader[name], np.float32) for name in shapes}
             self._on_each(lambda tower: tower.assign(head, weights))
             return
-        with readable_errors(reader.prefix), values.as_float32(reader.prefix) as prefix:
+        with readable_errors(reader.prefix), as_float32(reader.prefix) as prefix:
             try:
                 self._on_each(lambda tower: tower.restore(head, prefix))
             except tf.errors.OpError:

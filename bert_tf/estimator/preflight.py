@@ -66,9 +66,9 @@ def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
     problems = plan.problems()
     if problems:
         return problems
-    from bert_tf.checkpoints import values
+    from bert_tf.checkpoints.reader import problem_of_weights
 
-    problem = values.problem_of_weights(reader, [plan.stored(name) for name in plan.loaded])
+    problem = problem_of_weights(reader, [plan.stored(name) for name in plan.loaded])
     return [problem] if problem else []
 
 
@@ -78,9 +78,9 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
         return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a model of this task?"]
-    from bert_tf.checkpoints import values
+    from bert_tf.checkpoints.reader import problem_of_weights
 
-    problem = values.problem_of_weights(reader, shapes)
+    problem = problem_of_weights(reader, shapes)
     return [problem] if problem else []
 
 

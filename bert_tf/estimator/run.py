@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import optimizer_state, saved, values
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints import optimizer_state, saved
+from bert_tf.checkpoints.reader import CheckpointReader, problem_of_saved
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import api
 from bert_tf.estimator.evaluations import Clock
@@ -285,7 +285,7 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
 
 def _problem_of(checkpoint: str, *, training: Training) -> str | None:
     """Returns why training cannot continue from a checkpoint, or None; at the step of an end only the weights are needed."""
-    problem = values.problem_of_saved(checkpoint)
+    problem = problem_of_saved(checkpoint)
     if problem is None and (training.begin or -1) != _step(checkpoint) < training.steps:
         return optimizer_state.problem_of(checkpoint)
     return problem

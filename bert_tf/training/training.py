@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import values
+from bert_tf.checkpoints.reader import as_float32
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import describe, run_folder
 from bert_tf.estimator.forward import Forward
@@ -244,7 +244,7 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
         begin=begin,
     )
     watchers = _watchers(run, restore, training.mean_batch(0))
-    with values.as_float32(restore.prefix) if restore.prefix else contextlib.nullcontext("") as prefix:
+    with as_float32(restore.prefix) if restore.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(restore, prefix=prefix))
         estimator = make_estimator(model, run.output_dir, machine)
         return train_with(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import is_training_only
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, problem_of_types, refuse_not_finite, refuse_problem
 from bert_tf.errors import CheckpointError
 from bert_tf.io import progress
 
@@ -40,7 +39,7 @@ def mean_weights(checkpoints: Sequence[str], shares: Sequence[float] | None = No
 
 def _weights(reader: CheckpointReader) -> list[str]:
     names = sorted(name for name in reader.shapes if name != _STEP and not is_training_only(name))
-    values.refuse(values.problem_of_types(reader, names))
+    refuse_problem(problem_of_types(reader, names))
     return names
 
 
@@ -64,6 +63,6 @@ def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[n
     total: npt.NDArray[np.float64] = np.full(readers[0].shapes[name], -0.0)  # 0.0 + -0.0 would lose the sign
     for reader, factor in zip(readers, factors):
         value = reader[name]
-        values.refuse_not_finite(reader.prefix, {name: value})
+        refuse_not_finite(reader.prefix, {name: value})
         total += factor * value.astype(np.float64)
     return total.astype(np.float32)

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import hub, huggingface, other_names, prefixes, saved, values, weight_files
+from bert_tf.checkpoints import hub, huggingface, other_names, prefixes, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.reader import refuse_not_finite, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import run_folder
@@ -78,7 +78,7 @@ class PublishedModel:
         if not any(name.startswith("bert/") for name in self.keys):
             raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name; see checkpoint inspect")
         self.entries = {name: np.asarray(change(checkpoint.read(key)), order="C") for key, (name, change) in published.items()}
-        values.refuse_not_finite(checkpoint.name, {self.keys[name]: value for name, value in self.entries.items()})
+        refuse_not_finite(checkpoint.name, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()
 
     def _file(self, flag: str, path: str | None, *names: str) -> Path | None:

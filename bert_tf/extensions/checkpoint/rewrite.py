@@ -105,12 +105,12 @@ def strip(settings: StripSettings) -> Written:
 def _write(settings: Any, action: str, checkpoint: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
     """Writes the named entries under their new names."""
     from bert_tf.batch import model_copy
-    from bert_tf.checkpoints import values
+    from bert_tf.checkpoints.reader import refuse_not_finite
     from bert_tf.extensions.checkpoint import models
 
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         entries = {name: checkpoint.read(name) for name in names}
-        values.refuse_not_finite(checkpoint.name, entries)
+        refuse_not_finite(checkpoint.name, entries)
         copied = models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=checkpoint.folder)
         model_copy.copy_decision(checkpoint.name, copied)
         models.note(folder, action, [checkpoint], **noted)

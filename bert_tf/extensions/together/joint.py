@@ -17,8 +17,7 @@ import tensorflow as tf
 
 from bert_tf.batch.engine import Batch, InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, problem_of_values, refuse_problem
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward, Tower
@@ -125,7 +124,7 @@ class JointForward:
         self._forward.load(models[0].prefix, JointReader(dict(zip(self._scopes, readers))))
         for name in self._forward.not_finite():
             number = next((number for number, scope in enumerate(self._scopes) if scope and name.startswith(scope)), 0)
-            values.refuse(values.problem_of_values(models[number].prefix, [name.removeprefix(self._scopes[number])]))
+            refuse_problem(problem_of_values(models[number].prefix, [name.removeprefix(self._scopes[number])]))
         self._branches = branches({number: once.path for number, once in enumerate(of_models)})
         self.steps = [int(one["global_step"]) if "global_step" in one.shapes else 0 for one in readers]
 

@@ -2,8 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.checkpoints.values import as_float32, problem_of_saved, problem_of_weights
+from bert_tf.checkpoints.reader import CheckpointReader, as_float32, problem_of_saved, problem_of_weights, write_checkpoint
 from bert_tf.errors import CheckpointError
 
 pytestmark = pytest.mark.versions
