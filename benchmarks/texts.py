@@ -18,8 +18,8 @@ from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 EXAMPLES = 8  # that are checked, of each contender
 _FILLED_EXAMPLES = 512

@@ -33,7 +33,7 @@ from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CLASSIFICATION, PRETRAINING
 from bert_tf.tasks.base import TRAIN, Limits, OnDisk, Opening, Task
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.settings import CUSTOM, of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -12,7 +12,7 @@ from bert_tf.batch.job import Columns
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import CustomSettings
 

@@ -10,7 +10,7 @@ from bert_tf.errors import PreflightError
 from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example, OnDisk
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 

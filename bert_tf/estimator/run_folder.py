@@ -24,7 +24,7 @@ from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, setting_names, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
-from bert_tf.tasks.sentence.example import TEXTS
+from bert_tf.tasks.sentence.rows import TEXTS
 from bert_tf.tasks.settings import FILES, CustomSettings, TaskSettings, lasting_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 

@@ -15,8 +15,8 @@ from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Submission
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.example import Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import Label, SentenceExample
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 SIMILARITIES = (0.0, 5.0)  # of STS-B, the one task whose prediction is a number

@@ -14,9 +14,8 @@ from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.cells import multi_hot, refuse_doubtful
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, each, name_of, names_of, read_rows
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
 from bert_tf.tasks.tables import RowError
 

@@ -19,8 +19,8 @@ from bert_tf.errors import DataError
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN, Splits
 from bert_tf.tasks.glue import NLI_LABELS
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 FOLDER, TRAIN_FOLDER = "XNLI-1.0", "XNLI-MT-1.0"  # in the archives
 

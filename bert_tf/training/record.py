@@ -24,7 +24,7 @@ from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
-from bert_tf.tasks.sentence.example import TEXTS
+from bert_tf.tasks.sentence.rows import TEXTS
 from bert_tf.training.run import Run, training_limits
 from bert_tf.training.run_spec import FINE_TUNE, ExtensionSettings, RunSpec
 from bert_tf.training.settings import (

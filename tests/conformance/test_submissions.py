@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.glue import TASKS
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import results
 
 _BINARY, _ENTAILMENT = {"0", "1"}, {"entailment", "not_entailment"}

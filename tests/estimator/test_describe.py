@@ -5,8 +5,8 @@ from bert_tf.estimator.describe import VariablesHook, examples_lines, keep_examp
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.io import log_form
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -10,7 +10,7 @@ import safetensors.numpy
 from bert_tf.errors import OutputError
 from bert_tf.fields import Field
 from bert_tf.inputs.cache import CacheKey, examples_digest, load_or_build
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.labelled import label_ids, labelled, relabelled
 
 KEY = CacheKey("MRPC", "dev", ("0", "1"), "classification", "a" * 64, "b" * 64, True, 32, "truncate")

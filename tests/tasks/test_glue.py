@@ -12,7 +12,7 @@ from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.glue import TASKS, submission_lines
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.text_lines import STANDARD_INPUT
 from bert_tf.tasks.xnli import XnliTask
 from tests.tasks.refusals import refusal

@@ -13,9 +13,8 @@ from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.reader import Answer
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
 from tests.tasks.refusals import refusal
 
 NAN = float("nan")

@@ -14,8 +14,8 @@ from bert_tf.extensions.span.predictions import Prediction, Predictions, chosen,
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.io import spreadsheets
 from bert_tf.tasks.sentence import predictions, scores
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 CLASSES, NUMBER = SentenceFamily(("no", "yes")), SentenceFamily((), REGRESSION)
 SETS = SentenceFamily(("no", "yes", "so"), MULTI_LABEL)

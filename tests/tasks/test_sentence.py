@@ -10,7 +10,7 @@ from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import split_suffix, summarize
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.sentence.scores import balanced_weights, encode
 
 LOG_3, LOG_9 = np.float32(np.log([3, 9]))

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask, warn_of_labels
 from bert_tf.tasks.settings import CustomSettings
 

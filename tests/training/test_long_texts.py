@@ -17,8 +17,8 @@ from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import LossOptions, part_of_mean
 from bert_tf.run_layout import RECORD
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.run import together

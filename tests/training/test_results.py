@@ -14,7 +14,7 @@ from bert_tf.io import log_form
 from bert_tf.tasks.base import Submission
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.evaluation import evaluate_logits
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import results
 from tests.toy_tags import TagExample, TagTask
 

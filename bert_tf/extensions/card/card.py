@@ -27,7 +27,7 @@ from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, PRETRAINING, SPAN, TAGS
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.decision import DECISION, Decision
-from bert_tf.tasks.sentence.example import recorded_texts
+from bert_tf.tasks.sentence.rows import recorded_texts
 from bert_tf.tokenization.vocabulary import MASK
 
 if TYPE_CHECKING:

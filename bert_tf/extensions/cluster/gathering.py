@@ -20,7 +20,7 @@ from bert_tf.io import documents
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.predictions import joined
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 _SIZE = struct.Struct("<Q")
 

@@ -37,7 +37,7 @@ from bert_tf.profiling.wall_clock import WALL
 from bert_tf.settings import setting_names, values_of
 from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.part import Part
 from bert_tf.training.run import Run, features

@@ -112,7 +112,7 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
         _fill_files(settings)
         return ()
     from bert_tf.extensions.fill_mask.filler import refuse_unusable
-    from bert_tf.tasks.sentence.example import SentenceExample
+    from bert_tf.tasks.sentence.rows import SentenceExample
 
     texts = [SentenceExample("text", settings.text)]
     refuse_unusable(texts, "--text")

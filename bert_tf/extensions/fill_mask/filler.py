@@ -34,8 +34,7 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime import forks
 from bert_tf.settings import Setting, checked
 from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
 from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import MASK
 

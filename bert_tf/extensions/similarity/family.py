@@ -21,8 +21,7 @@ from bert_tf.tasks.base import DEV, TEST, Family, Limits, Outputs, Task
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
-from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, read_rows
 from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
 from bert_tf.tasks.settings import CUSTOM, TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from bert_tf import metrics as task_metrics
 from bert_tf.metrics.intervals import of_mean
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.predictions import Id, names_of
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 Vectors = npt.NDArray[np.float32]  # [E, 2, D]
 Floats = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ from bert_tf.errors import FlagError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.library import mlflow_model
 from bert_tf.library.mlflow_model import LABEL, PAIR, PROBABILITY, TEXT
-from bert_tf.tasks.sentence.example import recorded_texts
+from bert_tf.tasks.sentence.rows import recorded_texts
 from bert_tf.training import sources
 
 

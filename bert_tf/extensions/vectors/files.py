@@ -23,7 +23,7 @@ from bert_tf.errors import BertError
 from bert_tf.extensions.vectors.formats import JSONL, NPY, NPZ, PARQUET, PUBLISHED
 from bert_tf.extensions.vectors.text_encoder import Vectors
 from bert_tf.io import documents
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 # Members of an .npz: vectors, tokens of each text (if tokens have vectors), and what made it.
 VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding.json"

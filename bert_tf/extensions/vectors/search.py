@@ -18,8 +18,7 @@ from bert_tf.io.text_table import cell
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, Setting, group, read_settings, setting, setting_names
-from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast

@@ -21,8 +21,7 @@ from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS
 from bert_tf.tasks.base import Outputs
-from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
 from bert_tf.tasks.sentence.scores import averaged
 
 Floats = npt.NDArray[np.float32]

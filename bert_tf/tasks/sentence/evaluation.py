@@ -13,7 +13,7 @@ from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation, lines_of_classes
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.sentence.scores import LabelArray
 
 

@@ -24,9 +24,8 @@ from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence import predictions as texts
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
-from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
 from bert_tf.tasks.sentence.predictions import Prediction
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, read_rows, recorded_texts, refuse_unknown_labels
 from bert_tf.tasks.sentence.scores import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tokenization.tokenizer import Tokenizer
 

@@ -10,7 +10,7 @@ from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.predictions import Id, Share, hints_of
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.example import Label, SentenceExample
+from bert_tf.tasks.sentence.rows import Label, SentenceExample
 
 Probabilities = Annotated[Mapping[str, Share], {"description": "of each label by name"}]
 

@@ -1,24 +1,49 @@
-"""Converts rows in memory to examples."""
+"""A sentence or a pair with its label, and how rows in memory become such examples."""
 
 from __future__ import annotations
 
 import dataclasses
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells
 from bert_tf.tasks.cells import distinct
-from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.tables import RowError
+
+# Usual names of text columns; if none is named, data must have those of exactly one row.
+USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
+
+TEXTS = "texts"  # key of a run's record: number of texts per row
+
+Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind
 
 T = TypeVar("T")
 
 _MISSING_TYPES = ("NAType", "NaTType")  # of pandas
 _TEXT_NAMES = frozenset(name for names in USUAL_TEXTS for name in names)
 _LABEL, _ID = "label", "id"  # keys of rows that are mappings
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceExample:
+    guid: str  # split and number, as in the published script: "dev-1"; for custom data the id
+    text_a: str
+    text_b: str | None = None
+    label: Label | None = None  # None if it is to be predicted
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
+
+
+def recorded_texts(record: Mapping[str, Any]) -> int | None:
+    """Returns the number of texts per training row, 1 or 2; None if the record does not have it."""
+    if record.get("text_a") is None:
+        return record.get(TEXTS)
+    return 1 if record.get("text_b") is None else 2
 
 
 @dataclasses.dataclass(frozen=True)

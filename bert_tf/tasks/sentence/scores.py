@@ -16,7 +16,7 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.decision import PUBLISHED, Decision
-from bert_tf.tasks.sentence.example import Label
+from bert_tf.tasks.sentence.rows import Label
 
 LabelArray = npt.NDArray[Any]  # int32 [N] classes, float32 [N] numbers, or float32 [N, L] of 0 and 1
 

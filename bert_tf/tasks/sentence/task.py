@@ -19,9 +19,8 @@ from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.cells import distinct, is_list, multi_hot, refuse_doubtful
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import RowColumns, usual_texts
+from bert_tf.tasks.sentence.rows import USUAL_TEXTS, Label, RowColumns, SentenceExample, usual_texts
 from bert_tf.tasks.settings import CUSTOM, CustomSettings, listed_labels
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
@@ -169,7 +168,7 @@ def _columns(table: tables.Table, flag: str, value: str) -> list[str]:
 @dataclasses.dataclass(frozen=True)
 class LabelColumn:
     column: str  # name or number
-    kind: str  # one of `bert_tf.tasks.sentence.example.KINDS`
+    kind: str  # one of `bert_tf.tasks.names.KINDS`
     separator: str  # between labels of a cell; JSON may have a list
     bounds: tuple[float, float] | None = None  # inclusive range of a numeric label
 

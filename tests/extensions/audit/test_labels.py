@@ -11,8 +11,8 @@ from bert_tf.extensions.span.reader import Answer, SpanExample
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 
 def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_rows():

@@ -8,8 +8,8 @@ from benchmarks import browser
 from bert_tf.extensions.audit import findings, page
 from bert_tf.extensions.audit.findings import Finding
 from bert_tf.extensions.corrections import rows as corrections
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.extensions.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from bert_tf.extensions.span.reader import Answer, SpanExample
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.predictions import TagPredictions
 from bert_tf.tasks.glue import TASKS
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 CANDIDATE = Candidate("a", 0, 1, 0, 0.5, 0.25)
 NONE = Candidate("", None, None, 0, float("-inf"), 0.125)

@@ -18,8 +18,8 @@ from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.tasks.refusals import refusal
 
 TASK = SimpleNamespace(family=SentenceFamily(("a", "b")))

@@ -4,7 +4,7 @@ import pytest
 
 from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.data.survey import survey
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 
 def words(text: str) -> int:

@@ -19,7 +19,7 @@ from bert_tf.extensions.distill import part
 from bert_tf.extensions.distill.part import Distillation, recombined
 from bert_tf.extensions.distill.settings import DistillSettings
 from bert_tf.head_spec import CLASSIFICATION
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import fine_tune, training
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project

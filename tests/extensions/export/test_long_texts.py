@@ -14,7 +14,7 @@ from bert_tf.extensions.export.huggingface import long_texts
 from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.features import sentences
 from bert_tf.features.long_text import longest_first
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.extensions.export.models import exported
 
 LENGTH = 10  # 7 pieces of a pair

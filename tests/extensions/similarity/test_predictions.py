@@ -9,7 +9,7 @@ from scipy.stats import pearsonr, spearmanr
 from bert_tf.extensions.similarity import predictions as evaluation
 from bert_tf.extensions.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.features.test_sentences import TOKENIZER
 
 SCORED, PAIRS = SimilarityFamily(5.0), ContrastiveFamily(temperature=0.5)

@@ -11,7 +11,7 @@ import pytest
 from bert_tf.errors import BertError
 from bert_tf.extensions.vectors.files import ArrayForm, JsonForm, PublishedForm
 from bert_tf.extensions.vectors.text_encoder import Vectors
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 TEXTS = [SentenceExample("1", "rain"), SentenceExample("2", 'wind \u2028 "x"', "über"), SentenceExample("3", "soup")]
 ROWS = [{"id": "1", "text": "rain"}, {"id": "2", "text": TEXTS[1].text_a, "text_b": "über"}, {"id": "3", "text": "soup"}]

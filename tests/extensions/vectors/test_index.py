@@ -15,7 +15,7 @@ from bert_tf.extensions.vectors.files import ArrayForm
 from bert_tf.extensions.vectors.nearest import nearest
 from bert_tf.extensions.vectors.text_encoder import Vectors
 from bert_tf.settings import values_of
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 COUNT, WIDTH = 50, 4
 VALUES = np.random.default_rng(0).normal(size=(COUNT, WIDTH)).astype(np.float32)

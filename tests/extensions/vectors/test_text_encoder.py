@@ -12,7 +12,7 @@ from bert_tf.extensions.vectors.files import ArrayForm, JsonForm
 from bert_tf.extensions.vectors.formats import form_of
 from bert_tf.extensions.vectors.options import VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.batch.runs import Counting, inference
 
 LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a pear", "two", "red blue red", "far"]

@@ -24,7 +24,7 @@ from bert_tf.features.long_text import LONGEST_FIRST, TRUNCATE
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, REGRESSION, SIMILARITY
 from bert_tf.io.log_form import log
 from bert_tf.tasks.names import KINDS
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample
 
 _EXAMPLES = 1000  # the first ones of a split
 
