@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -151,10 +152,15 @@ class ProgressHook(tf1.train.SessionRunHook):
         write_scalars(folder, {name: value for name, value in line.items() if name != "step"}, self.step)
 
     def end(self, session: tf1.Session) -> None:
-        self.close()
+        self._end_bar_and_lines()
 
     def close(self) -> None:
-        """Closes the bar and the file if open, since a failed run has no `end`."""
+        """Closes what is open, after all hooks; a failed run has no `end`."""
+        self._end_bar_and_lines()
+        if self._folder is not None:
+            close_event_writers(self._folder)
+
+    def _end_bar_and_lines(self) -> None:
         for opened in (self._bar, self._lines):
             if opened is not None:
                 opened.close()
@@ -174,9 +180,24 @@ def _write(folder: str | os.PathLike[str], values: Sequence[tf1.Summary.Value], 
     writer.flush()
 
 
+_writers: dict[str, tf1.summary.FileWriter] = {}  # open ones, by folder: each is a thread and an open file
+
+
 def event_writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
-    with tf.Graph().as_default():  # a new writer requires and writes a default graph
-        return tf1.summary.FileWriterCache.get(os.fspath(folder))
+    name = os.fspath(folder)
+    if name not in _writers:
+        with tf.Graph().as_default():  # a new writer requires and writes a default graph
+            _writers[name] = tf1.summary.FileWriterCache.get(name)
+        _writers[name].reopen()  # an earlier training of this process has closed it
+    return _writers[name]
+
+
+def close_event_writers(output_dir: str | os.PathLike[str]) -> None:
+    """Closes the event files of a run, of which everything is on the disk already; later events go to new files."""
+    run = Path(output_dir)
+    for name in [name for name in _writers if run in (Path(name), *Path(name).parents)]:
+        with contextlib.suppress(tf.errors.OpError, IndexError):  # the error of a write that was reported then
+            _writers.pop(name).close()
 
 
 class RatesHook(tf1.train.SessionRunHook):

@@ -22,7 +22,7 @@ from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_text
+from bert_tf.estimator.progress_hook import ProgressHook, close_event_writers, write_scalars, write_text
 from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.stamps import StepTimingHook
 from bert_tf.features.columns import TrainingRows
@@ -249,6 +249,7 @@ def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, 
         events = Path(folder) / run_layout.EVALUATION_EVENTS
         write_scalars(events, results, step)
         write_text(events, "checkpoint_path", checkpoint, step)
+        close_event_writers(events)
     published.info("Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint)
 
 

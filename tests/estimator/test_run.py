@@ -3,6 +3,7 @@ import os
 import shutil
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,12 @@ def test_a_finished_run_is_not_trained_again_and_shown_by_tensorboard(copy):
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
     run.report_to_tensorboard(copy, {"eval_accuracy": 0.5}, LAST, checkpoint=f"{copy}/model.ckpt-{LAST}")
     assert toy.summary_tags(copy / "eval") == {"eval_accuracy", "checkpoint_path"}
+
+
+def test_no_file_stays_open(tmp_path):
+    toy.train(tmp_path, schedule=Schedule(rows=24, batch_size=4, epochs=1))
+    opened = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [path for path in opened if path.startswith(f"{tmp_path}/")]
 
 
 def test_every_step_is_reported_once_with_a_rate_that_warms_up_and_falls(finished):
