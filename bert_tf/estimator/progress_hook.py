@@ -188,7 +188,7 @@ def event_writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
     if name not in _writers:
         with tf.Graph().as_default():  # a new writer requires and writes a default graph
             _writers[name] = tf1.summary.FileWriterCache.get(name)
-        _writers[name].reopen()  # an earlier training of this process has closed it
+        _writers[name].reopen()  # type: ignore[attr-defined]  # an earlier training of this process has closed it
     return _writers[name]
 
 

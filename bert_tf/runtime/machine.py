@@ -131,13 +131,13 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     ignored = devices.ignored_growth(environment)
     if ignored:
         log.warning(ignored)
-    each = f" on each of {len(plan.cluster.workers)} machines" if plan.cluster else ""
+    each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
-    log.info("strategy %s: %s, %s%s", plan.strategy, counted, ", ".join(plan.devices), each)
+    log.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
     if machine.gpu_memory is not None:
         log.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
-    if settings.device and placement.normalized(settings.device) not in plan.devices:
-        log.info("only --device=%s is visible, as %s", settings.device, placement.short(plan.devices[0]))
+    if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
+        log.info("only --device=%s is visible, as %s", settings.device, placement.short(machine.plan.devices[0]))
     unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
     if unused:
         log.warning(unused)

@@ -34,7 +34,7 @@ def memory_of(tmp_path, monkeypatch):
 
     session.visible = []
     monkeypatch.setattr(memory.tf1, "Session", session)
-    monkeypatch.setattr(machine.distribution, "make", lambda *_: None)
+    monkeypatch.setattr(machine, "make_strategy", lambda *_: None)
 
     def ask(*gpus, **settings):
         seen[:] = gpus

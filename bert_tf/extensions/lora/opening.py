@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import converted_files, saved
-from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, MARK
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HUB
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
@@ -54,7 +54,7 @@ def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, s
             return sources.checkpoint_of(path, environment=environment).resolve()
     if Path(name).is_absolute():
         raise CheckpointError(f"{name}: no such model, which {folder} adapts; name its new place in {folder / PEFT_CONFIG}")
-    marked = f"{MARK}{name}{f'@{revision}' if revision else ''}"
+    marked = f"{HUB}{name}{f'@{revision}' if revision else ''}"
     return sources.checkpoint_of(marked, environment=environment).resolve()
 
 
