@@ -241,9 +241,13 @@ def digest(prefix: str) -> str | None:
     return None
 
 
+def are_finite(outputs: Outputs) -> bool:
+    return all(np.isfinite(output).all() for output in outputs.values())
+
+
 def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
     """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
-    if not all(np.isfinite(output).all() for output in outputs.values()):
+    if not are_finite(outputs):
         raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
 
 

@@ -62,8 +62,9 @@ def step_of(line: Line) -> int:
 
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
-    """Returns the best evaluation by a metric, ties going to the lower loss, then to the first; None if there is none."""
-    return max(lines, key=lambda line: rank(_worth(line, metric), line.get(LOSS))) if lines else None
+    """Returns the best evaluation by a metric, ties going to the lower loss, then to the first; None if none has a value."""
+    valued = [line for line in lines if _worth(line, metric) > -math.inf]
+    return max(valued, key=lambda line: rank(_worth(line, metric), line.get(LOSS)), default=None)
 
 
 def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:

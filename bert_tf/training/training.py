@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import run_layout
+from bert_tf.batch.trained import are_finite
 from bert_tf.checkpoints.reader import as_float32
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import describe, run_folder
@@ -201,6 +203,9 @@ def _evaluation_plan(run: Run, make_forward: Callable[[], Forward]) -> Evaluatio
         evaluations = {}
         for split, columns in of_splits.items():
             outputs = forward.outputs(columns, batch_size=run.spec.inference.eval_batch_size, batching=batching)
+            if not are_finite(outputs):  # metrics may take NaN for a rank of 1, or for the first class
+                log.warning("%s: outputs are NaN or infinite, so there are no results; lower --learning_rate", split)
+                return {f"eval_{name}": math.nan for name in (*family.metrics, "loss")}
             examples = run.examples[split]
             evaluations[split] = family.evaluation(family.predictions(outputs, columns, examples), examples)
         return {f"eval_{name}": value for name, value in summarize(evaluations).items()}

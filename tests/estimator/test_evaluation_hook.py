@@ -1,5 +1,6 @@
 import contextlib
 import json
+import math
 import shutil
 from pathlib import Path
 from unittest import mock
@@ -79,6 +80,7 @@ def best_step(folder):
 
 RISING = {step: step / 10 for step in range(11)}
 UP_AND_DOWN = {2: 0.5, 4: 0.7, 6: 0.7, 8: 0.6, 10: 0.1}
+DIVERGED = {2: math.nan, 4: 0.1, 6: math.nan, 8: math.nan, 10: math.nan}
 
 
 def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end_by_one_graph(tmp_path):
@@ -92,12 +94,25 @@ def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end_by_one_grap
 
 @pytest.mark.parametrize(
     ("reached", "metric", "expected"),
-    [(RISING, "eval_accuracy", 10), (UP_AND_DOWN, "eval_accuracy", 4), (UP_AND_DOWN, "eval_loss", 10)],
+    [
+        (RISING, "eval_accuracy", 10),
+        (UP_AND_DOWN, "eval_accuracy", 4),
+        (UP_AND_DOWN, "eval_loss", 10),
+        (DIVERGED, "eval_accuracy", 4),
+        (DIVERGED, "eval_loss", 4),
+    ],
 )
 def test_the_best_checkpoint_is_kept(tmp_path, reached, metric, expected):
     follow(tmp_path, reached, metric=metric)
     assert best_step(tmp_path) == expected
     assert [path.name for path in (tmp_path / "best").glob("model*")] == [f"model.ckpt-{expected}.index"]
+
+
+def test_an_evaluation_without_a_value_is_not_the_best(tmp_path, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        follow(tmp_path, DIVERGED, until=2)
+    assert best_step(tmp_path) is None
+    assert caplog.messages == ["evaluation at step 2: eval_accuracy = nan"]
 
 
 def test_what_belongs_to_the_model_lies_beside_it(tmp_path):

@@ -58,7 +58,6 @@ def test_what_is_no_number_is_null(tmp_path):
         ((0.5, 0.3, 0.3, 0.4), "eval_loss", 20),
         ((None, 0.1), "eval_accuracy", 20),
         ((None, 9.0), "eval_loss", 20),
-        ((None,), "eval_loss", 10),
         ((9.0, 7.0, 8.0), "eval_perplexity", 20),
         ((0.5, 0.7), "eval_masked_lm_loss_phase2", 10),
     ],
@@ -71,7 +70,8 @@ def test_of_equals_the_one_with_less_loss_is_the_best_which_does_not_keep_traini
     found = with_losses(lines(0.5, 0.7, 0.7, 0.7), 0.9, 0.6, None, 0.7)
     assert evaluations.best(found, "eval_accuracy")["step"] == 20
     assert evaluations.best(found[2:], "eval_accuracy")["step"] == 40
-    assert evaluations.best([], "eval_accuracy") is None
+    for without_values in ([], lines(None), with_losses(lines(None), 0.5)):
+        assert evaluations.best(without_values, "eval_accuracy") is None
     assert evaluations.stopped_at(with_losses(lines(0.7, 0.7, 0.7), 0.9, 0.8, 0.7), "eval_accuracy", 2) == 30
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from bert_tf.estimator.evaluations import Target
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.training import fine_tune, sources
+from bert_tf.training import fine_tune, sources, training
 from bert_tf.training.run import find_loss_options, find_metric, find_target
 from tests.classifier import mrpc, run
 from tests.labelled import labelled
@@ -89,6 +90,20 @@ def test_classes_are_weighted_and_smoothed(flags, task, labels, weights, smoothi
     dtype = np.float32 if task is LETTERS else np.int32
     found = find_loss_options(mrpc(*flags.split()).train, task)(labelled(ones, ones, ones, np.array(labels, dtype)))
     assert (found.class_weights, found.label_smoothing) == (pytest.approx(weights), smoothing)
+
+
+@pytest.mark.parametrize("logit", [np.nan, np.inf])
+def test_an_evaluation_whose_outputs_are_not_finite_has_no_results(monkeypatch, caplog, logit):
+    """All labels are 0, and argmax of NaN is 0: the accuracy would be 1."""
+    examples = [SimpleNamespace(guid=str(number), label="0") for number in range(2)]
+    logits = np.array([[logit, 0.0], [1.0, 0.0]], np.float32)
+    asked = mock.MagicMock(task=MRPC, splits={"dev": ("dev",)}, examples={"dev": examples}, selection_metric="eval_accuracy")
+    monkeypatch.setattr(training, "features", mock.Mock())
+    monkeypatch.setattr(training.speed, "eval_batching", mock.Mock())
+    measure = training._evaluation_plan(asked, mock.Mock()).measure
+    results = measure(mock.Mock(**{"outputs.return_value": {"logits": logits}}))
+    assert results == pytest.approx({"eval_accuracy": np.nan, "eval_f1": np.nan, "eval_loss": np.nan}, nan_ok=True)
+    assert caplog.messages == ["dev: outputs are NaN or infinite, so there are no results; lower --learning_rate"]
 
 
 @pytest.fixture(scope="module")

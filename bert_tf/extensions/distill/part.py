@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.batch import inputs
 from bert_tf.batch.job import Columns, ModelOverrides
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.checkpoints.reader import model_reader
 from bert_tf.errors import DataError, FlagError, TrainingError
 from bert_tf.estimator import run_folder
@@ -238,7 +238,9 @@ class _Outputs:
         evaluations = {}
         for split in run.splits.get(DEV, ()):
             columns, examples = features(run, split), run.examples[split]
-            evaluations[split] = family.evaluation(family.predictions(self._computed(columns), columns, examples), examples)
+            outputs = self._computed(columns)
+            refuse_what_is_no_number(outputs, self._teacher.prefix)
+            evaluations[split] = family.evaluation(family.predictions(outputs, columns, examples), examples)
         metrics = summarize(evaluations) if evaluations else {}
         student = dataclasses.replace(run.weights, given_head=family.head)
         comparison = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
