@@ -228,7 +228,8 @@ def keep_only(prefix: Path, output_dir: Path) -> None:
         optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted, in case of power loss
     for beside in run_layout.beside():
         if (output_dir / beside).is_file():
-            atomic.write_text(folder / beside, (output_dir / beside).read_text(encoding="utf-8"))
+            with atomic.replacing(folder / beside, follows=False) as temporary:
+                shutil.copyfile(output_dir / beside, temporary)  # bytes: the record has the digest of a tokenizer's
     write_list(folder, name, [name])
     with atomic.readable_errors(folder):
         for earlier in folder.glob(CHECKPOINTS):

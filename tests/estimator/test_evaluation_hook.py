@@ -117,12 +117,12 @@ def test_an_evaluation_without_a_value_is_not_the_best(tmp_path, caplog):
 
 def test_what_belongs_to_the_model_lies_beside_it(tmp_path):
     for name in ("vocab.txt", "bert_config.json", "run_config.json"):
-        (tmp_path / name).write_text(f"content of {name}")
+        (tmp_path / name).write_bytes(b"content of\r\n\xff%s" % name.encode())
     follow(tmp_path, RISING, until=2)
-    files = {path.name: path.read_text() for path in (tmp_path / "best").iterdir()}
-    assert files.pop("checkpoint").startswith('model_checkpoint_path: "model.ckpt-2"')
-    assert files.pop("model.ckpt-2.index") == "2"
-    assert files == {name: f"content of {name}" for name in ("vocab.txt", "bert_config.json", "run_config.json")}
+    files = {path.name: path.read_bytes() for path in (tmp_path / "best").iterdir()}
+    assert files.pop("checkpoint").startswith(b'model_checkpoint_path: "model.ckpt-2"')
+    assert files.pop("model.ckpt-2.index") == b"2"
+    assert files == {name: (tmp_path / name).read_bytes() for name in ("vocab.txt", "bert_config.json", "run_config.json")}
 
 
 def test_a_failure_leaves_the_best_checkpoint_before_it_whole(tmp_path, monkeypatch):
