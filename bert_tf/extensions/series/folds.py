@@ -31,10 +31,11 @@ from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
-from bert_tf.tasks import text_lines
+from bert_tf.tasks import cells, text_lines
 from bert_tf.tasks.base import DEV, TRAIN, Family, Task, Unopened
 from bert_tf.tasks.names import JSONL, TSV
 from bert_tf.tasks.predictions import delimited, joined
+from bert_tf.tasks.tables import RowError
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
@@ -198,7 +199,7 @@ def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Se
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
 
 
-def _groups(config: RunSpec, task: Task, data: DataSource, split: str, examples: Sequence[Any]) -> list[Any] | None:
+def _groups(config: RunSpec, task: Task, data: DataSource, split: str, examples: Sequence[Any]) -> list[str] | None:
     column = config.extensions.series.group_column
     if column is None:
         return None
@@ -206,7 +207,14 @@ def _groups(config: RunSpec, task: Task, data: DataSource, split: str, examples:
     if not path.is_file():
         raise FlagError(f"--group_column={column}: {path} is not a file; for rows in memory, give groups to scikit-learn")
     groups = groups_of(task, path, split, column)
-    return [groups[example.guid] for example in examples]
+    names = []
+    for example in examples:
+        try:
+            names.append(cells.name(groups[example.guid], column))
+        except RowError as error:
+            problem = f"--group_column={column}: row {example.guid}: {error}; fill it in, or leave the row out"
+            raise DataError(problem, path) from error
+    return names
 
 
 def groups_of(task: Task, path: Path, split: str, column: str) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 import collections
 import csv
 import dataclasses
+import functools
 import json
 import shutil
 import signal
 import time
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -229,6 +231,29 @@ def test_groups_are_a_column_of_the_table(project, tmp_path):
     table.write_text('{"text": "a", "label": "x", "author": 7}\n{"text": "b", "label": "y", "author": "Ann"}\n')
     settings = of_values({"train_file": str(table)})
     assert groups_of(get_task("custom", settings), table, "train", "author") == {"train-1": 7, "train-2": "Ann"}
+
+
+@pytest.mark.parametrize(
+    ("third", "expected"),
+    [
+        ('" a17"', ["17", "17", "a17"]),
+        ("null", "is not a name: None"),
+        ('""', "is empty"),
+        ('["x"]', r"is not a name: \['x'\]"),
+    ],
+)
+def test_each_row_has_the_name_of_its_group(tmp_path, third, expected):
+    path = tmp_path / "rows.jsonl"
+    lines = [f'{{"text": "a", "label": "x", "author": {author}}}' for author in ("17", '"17"', third)]
+    path.write_text("\n".join([*lines, '{"text": "b", "label": "y", "author": null}']))  # which is not trained on
+    task = get_task("custom", of_values({"train_file": str(path)}))
+    config = mock.Mock(**{"extensions.series.group_column": "author"})
+    found = functools.partial(folds._groups, config, task, mock.Mock(folder=""), "train", task.examples("", "train")[:3])
+    if isinstance(expected, list):
+        assert found() == expected
+    else:
+        with pytest.raises(DataError, match=f"group_column=author: row train-3: the value in column 'author' {expected}; fill"):
+            found()
 
 
 def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, monkeypatch):
