@@ -208,6 +208,7 @@ class _Outputs:
             done = _examples_done(self._folder)
             arrays = _earlier_arrays(self._folder, shapes) if done else None
             if arrays is None:
+                _write_done(self._folder, 0)  # before the arrays: a kill would leave their zeros counted as outputs
                 done, arrays = 0, {name: _new_array(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
             if done < columns.examples:
                 self._compute(columns, arrays, done)
@@ -230,7 +231,7 @@ class _Outputs:
                     raise TrainingError(f"{self._teacher.prefix}: its outputs are outside the range of float16, or NaN")
                 arrays[field.name][columns.places(field.axis, rows)] = values
                 arrays[field.name].flush()  # before the file below counts them
-            atomic.write_text(self._folder / _DONE, documents.to_json({"examples": int(numbers[-1]) + 1}))
+            _write_done(self._folder, int(numbers[-1]) + 1)
 
     def evaluate(self) -> None:
         """Writes the teacher's results for the page."""
@@ -265,6 +266,10 @@ def _examples_done(folder: Path) -> int:
         return int(documents.parse_json((folder / _DONE).read_text())["examples"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
+
+
+def _write_done(folder: Path, examples: int) -> None:
+    atomic.write_text(folder / _DONE, documents.to_json({"examples": examples}))
 
 
 def _earlier_arrays(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -142,6 +143,19 @@ def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
     assert distilled(made, tmp_path / "out", num_train_epochs=2) == 0
     assert counted == [40, 13]
     assert_same_weights(tmp_path / "out", made.student)
+
+
+def test_a_kill_before_the_first_outputs_leaves_none_counted(tmp_path, monkeypatch):
+    """Of three examples that were computed, the arrays are gone."""
+    (tmp_path / "examples.json").write_text('{"examples": 3}')
+    columns = SimpleNamespace(examples=3, shape=lambda _: (3,))
+    outputs = part._Outputs(None, None, tmp_path, [SimpleNamespace(name="logits")])
+    compute = mock.Mock(side_effect=[KeyboardInterrupt, None])
+    monkeypatch.setattr(outputs, "_compute", compute)
+    with pytest.raises(KeyboardInterrupt):
+        outputs.arrays_of(columns)
+    outputs.arrays_of(columns)
+    assert [done for _, _, done in (call.args for call in compute.call_args_list)] == [0, 0]
 
 
 def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
