@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from bert_tf.tasks.tables import RowError
 
@@ -60,10 +60,11 @@ def _whole(value: str, column: str) -> str:
     return value
 
 
-def known_label(label: str, known: Sequence[str]) -> str:
+def known_label(label: str, known: Collection[str]) -> str:
+    """Returns the label; raises `UnknownLabelError`. Many labels are looked up faster in the keys of a dict."""
     if label not in known:
         more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
-        raise UnknownLabelError(f"unknown label {label!r:.80}; known are {', '.join(known[:_LABELS_NAMED])}{more}")
+        raise UnknownLabelError(f"unknown label {label!r:.80}; known are {', '.join(list(known)[:_LABELS_NAMED])}{more}")
     return label
 
 

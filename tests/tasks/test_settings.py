@@ -7,7 +7,7 @@ import pytest
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.sentence.rows import SentenceExample
+from bert_tf.tasks.sentence.rows import SentenceExample, refuse_unknown_labels
 from bert_tf.tasks.sentence.task import CustomTask, warn_of_labels
 from bert_tf.tasks.settings import CustomSettings
 
@@ -55,6 +55,28 @@ FOURTH, SECOND = {"label_column": "4", "labels": "0,1"}, {"label_column": "2", "
 def test_texts_are_found_named_and_joined(tmp_path, text, name, settings, expected):
     found = task(tmp_path, text, name, **settings).examples("", "train")
     assert [(example.text_a, example.text_b) for example in found] == expected
+
+
+class Counted(str):
+    """A label that counts how often one is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_many_labels_are_looked_up_at_once(tmp_path):
+    labels, texts = [Counted(f"code {number}") for number in range(200)], [f"code {number}" for number in range(200)]
+    path = tmp_path / "train.csv"
+    path.write_text("text,label\n" + "".join(f"a,{label}\n" for label in texts))
+    examples = CustomTask(CustomSettings(train_file=str(path)), labels).examples("", "train")
+    assert [example.label for example in examples] == texts
+    refuse_unknown_labels(examples, "train", labels)
+    assert Counted.comparisons < 10 * len(labels)
 
 
 def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(tmp_path):

@@ -159,7 +159,8 @@ def _issues(family: Family, labels: Sequence[Any], outputs: Any) -> list[Issue]:
     if family.kind in _NUMBERS:
         return number_issues(np.array(labels), np.reshape(outputs, -1))
     if family.kind == CLASSIFICATION:
-        return class_issues(np.array([names.index(label) for label in labels]), np.array(outputs), names)
+        number_of = {name: number for number, name in enumerate(names)}
+        return class_issues(np.array([number_of[label] for label in labels]), np.array(outputs), names)
     return multi_label_issues(_applies(labels, names), np.array(outputs), names, getattr(family, "label_separator", ","))
 
 

@@ -6,7 +6,7 @@ import collections
 import csv
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError, unknown_name
@@ -76,15 +76,16 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     remaining = [example for example in examples if example.guid not in excluded]
     if not remaining:
         raise DataError("excludes every training row", exclude)
+    known = frozenset(task.family.labels)
     corrected = [
-        _relabelled(example, labels, task, str(relabel)) if example.guid in labels else example for example in remaining
+        _relabelled(example, labels, task, known, str(relabel)) if example.guid in labels else example for example in remaining
     ]
     changed = sum(example.label != other.label for example, other in zip(remaining, corrected))
     _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(remaining), changed)
     return corrected
 
 
-def _relabelled(example: Any, labels: Mapping[str, str], task: Task, path: str) -> Any:
+def _relabelled(example: Any, labels: Mapping[str, str], task: Task, known: Collection[str], path: str) -> Any:
     text = labels[example.guid]
     try:
         if task.family.kind == SPAN:
@@ -94,14 +95,13 @@ def _relabelled(example: Any, labels: Mapping[str, str], task: Task, path: str) 
             from bert_tf.extensions.span.reader import Answer
 
             return dataclasses.replace(example, answers=(Answer(text, start),))
-        return dataclasses.replace(example, label=_label(text, example, task))
+        return dataclasses.replace(example, label=_label(text, example, task, known))
     except tables.RowError as error:
         raise DataError(f"{example.guid}: {error}", path) from error
 
 
-def _label(text: str, example: Any, task: Task) -> Any:
-    family = task.family
-    kind, known = family.kind, family.labels
+def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
+    family, kind = task.family, task.family.kind
     if kind in (REGRESSION, SIMILARITY):
         highest = getattr(family, "highest_score", None)
         return cells.number(text, getattr(task, "bounds", None) if highest is None else (0.0, highest))
@@ -116,7 +116,7 @@ def _label(text: str, example: Any, task: Task) -> Any:
         names = tuple(name.strip() for name in text.split(separator))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise tables.RowError(unknown_name("label", unknown[0], known))
+        raise tables.RowError(unknown_name("label", unknown[0], family.labels))
     if kind == TAGS and len(names) != len(example.words):
         raise tables.RowError(f"{len(names)} tags for {len(example.words)} words")
     return names if kind in (TAGS, MULTI_LABEL) else text

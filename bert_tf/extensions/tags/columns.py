@@ -238,12 +238,13 @@ def of_text(guid: str, text: str) -> TagExample:
 
 def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
     """Converts tags to the model's scheme (IOB2 for entities); raises `RowError` for an unknown tag."""
-    if not schemes.are_of_entities(labels):
-        return tuple(cells.known_label(tag, labels) for tag in tags)
+    known = dict.fromkeys(labels)
+    if not schemes.are_of_entities(known):
+        return tuple(cells.known_label(tag, known) for tag in tags)
     strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
     if strange:
         raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}{_PLAIN}")
-    return tuple(cells.known_label(tag, labels) for tag in schemes.to_iob2(tags))
+    return tuple(cells.known_label(tag, known) for tag in schemes.to_iob2(tags))
 
 
 def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, report: tables.Report) -> Iterator[TagExample]:

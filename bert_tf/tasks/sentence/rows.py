@@ -166,8 +166,9 @@ def _named_by_index(frame: Any) -> list[dict[str, Any]]:
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
     """Raises `DataError`, naming split and row, for a label not in `names`."""
+    known = frozenset(names)
     for number, example in enumerate(examples):
-        unknown = [name for name in names_of(example.label) if name not in names]
+        unknown = [name for name in names_of(example.label) if name not in known]
         if unknown:
             raise DataError(f"row {number}: {unknown_name('label', unknown[0], names)}", split)
 

@@ -9,7 +9,7 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import metrics
@@ -103,7 +103,7 @@ class CustomTask(FileTask):
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # ids are for predictions
-        known = self.labels if labels else ()
+        known = dict.fromkeys(self.labels if labels else ())
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
@@ -172,7 +172,7 @@ class LabelColumn:
     separator: str  # between labels of a cell; JSON may have a list
     bounds: tuple[float, float] | None = None  # inclusive range of a numeric label
 
-    def label(self, cell: object, known: Sequence[str]) -> Label:
+    def label(self, cell: object, known: Collection[str]) -> Label:
         """Returns the label of a cell; raises `RowError` if it is empty, of another kind or unknown."""
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
@@ -184,7 +184,7 @@ class LabelColumn:
     def require(self, table: tables.Table) -> None:
         table.require(self.column, "name that of the label with --label_column")
 
-    def remedy(self, known: Sequence[str]) -> str:
+    def remedy(self, known: Collection[str]) -> str:
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
             return f"numbers are learned with --problem={REGRESSION}"
         return f"if it is intended, {_LIST_THEM}"
