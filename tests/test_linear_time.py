@@ -22,6 +22,7 @@ from bert_tf.extensions.tags import words
 from bert_tf.extensions.vocabulary import counting
 from bert_tf.features import sentences
 from bert_tf.features.long_text import CUTS
+from bert_tf.tasks.tables import open_table
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -145,3 +146,13 @@ TO_ROWS = {
 @pytest.mark.parametrize("kind", ["one word", "letters and periods", "words"])
 def test_rows_take_linear_time(path, kind):
     assert_linear(TO_ROWS[path], functools.partial(hostile, kind))
+
+
+def test_a_cell_of_tsv_whose_quote_stays_open_takes_linear_time(tmp_path):
+    path = tmp_path / "rows.tsv"
+
+    def read(text: str) -> None:
+        path.write_text(f"x\ty\n{text}\t1\n")
+        assert list(open_table(path).read_rows(["x"], lambda _, row: row)) == [[text]]
+
+    assert_linear(read, lambda size: '"' + 'a ""b' * size, SIZE // 8)

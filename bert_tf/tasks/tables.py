@@ -47,7 +47,7 @@ _DIVIDED = {
     QUOTED_TSV: "; cells are separated by tabs",
     CSV: "; cells are separated by commas, and a text with commas is in quotes",
 }
-_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # a cell of CSV that holds a quote
+_QUOTED = re.compile(r'"[^"]*(?:""[^"]*)+"')  # a cell of CSV that holds a quote
 _IN_QUOTES = (
     "a cell is quoted as pandas does it, where TSV has no quoting: add --file_format=quoted_tsv,"
     " or tsv if the quotes belong to the text"
