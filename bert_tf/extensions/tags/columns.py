@@ -176,7 +176,9 @@ def _divides(line: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    return line.split("\t") if divider(line) == "\t" else _BLANKS.split(line.strip(" "))
+    if divider(line) == "\t":
+        return [cell.strip(" ") for cell in line.split("\t")]
+    return _BLANKS.split(line.strip(" "))
 
 
 def _index(column: int) -> int:

@@ -77,6 +77,7 @@ def own(folder, text, name="train.txt", **settings):
              [("train-1", "New_York sleeps", "B-LOC O")])
             for word, tag in ((2, 3), (-2, -1), (2, -1))
         ),
+        ("a.txt", "EU \tB-ORG \n rejects\t O\n", {}, [("train-1", "EU rejects", "B-ORG O")]),
         ("a.jsonl", '{"id": 7, "tokens": ["a", "b"], "tags": ["U-X", "O"]}\n', {}, [("7", "a b", "B-X O")]),
     ],
 )  # fmt: skip
