@@ -23,6 +23,7 @@ from bert_tf.run_layout import CHECKPOINTS, RECORD, REPLACED
 from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, setting_names, settings_of
 from bert_tf.tasks import families
+from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.rows import TEXTS
 from bert_tf.tasks.settings import FILES, CustomSettings, TaskSettings, lasting_names
@@ -41,6 +42,10 @@ _REMEDY = "restore it, or train with --overwrite_output_dir"
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value > 0
 
 
 def _is_setting(row: Setting, value: object) -> bool:
@@ -63,7 +68,8 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
     "do_lower_case": lambda value: isinstance(value, bool),
     "bert_config": lambda value: isinstance(value, dict),
-    EXTENDED: lambda value: isinstance(value, list) and all(type(step) is int and step > 0 for step in value),
+    EXTENDED: lambda value: isinstance(value, list) and all(map(_is_count, value)),
+    "ema": lambda value: value is None or type(value) in (int, float),
 }
 
 
@@ -135,6 +141,9 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable record of a run; {_REMEDY}") from error
     refuse_damaged(path, values, record.get(LEARNED), remedy=_REMEDY)
+    counts = record.get(SCHEDULE, {})
+    if not (isinstance(counts, dict) and all(map(_is_count, counts.values()))):
+        raise OutputError(f"{path}: damaged record of a run: {SCHEDULE} is {str(counts)[:100]!r}; {_REMEDY}")
     return record
 
 
@@ -148,9 +157,15 @@ def refuse_damaged(path: Path, values: Mapping[str, Any], learned_sha256: object
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {remedy}")
     if learned_sha256 not in (None, learned_digest(values)):
         raise OutputError(f"{path}: kind, labels or do_lower_case differ from the training; {remedy}")
-    if "kind" in values and not families.is_known(values["kind"]):
+    if "kind" not in values:
+        return
+    if not families.is_known(values["kind"]):
         kind = str(values["kind"])[:100]
         raise OutputError(f"{path}: no family of the kind {kind!r} is known here; register it (tasks.families.register) first")
+    try:
+        families.of_record({**values, DECISION: {}})  # decisions are checked by their readers
+    except KeyError as error:
+        raise OutputError(f"{path}: damaged record of a run: {error} missing; {remedy}") from error
 
 
 def is_decision(value: Any) -> bool:
@@ -347,7 +362,11 @@ def _continued(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[
 
 
 def _tensorflows(versions: object) -> tuple[str | None, list[str]]:
-    return (versions.get("tensorflow"), versions.get(EARLIER, [])) if isinstance(versions, Mapping) else (None, [])
+    """The last version and earlier ones: for a message, so that damaged ones are unknown."""
+    if not isinstance(versions, Mapping):
+        return None, []
+    past = versions.get(EARLIER)
+    return versions.get("tensorflow"), past if isinstance(past, list) else []
 
 
 def _is_native(machine: object) -> bool:

@@ -54,6 +54,26 @@ def test_labels_are_those_that_the_head_has_learned(tmp_path, changed):
         load_record(tmp_path)
 
 
+SIMILAR = {"task_name": "STS-B", "labels": [], "kind": "similarity"}
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"training": SIMILAR}, "'highest_score' missing"),
+        ({"training": {**SIMILAR, "kind": "contrastive"}}, "'temperature' missing"),
+        ({"training": {**SIMILAR, "kind": "pretraining"}}, "'nsp' missing"),
+        ({"training": {"ema": "0.999"}}, "ema is '0.999'"),
+        ({"training": {}, "schedule": {"steps": "100"}}, "schedule is \"{'steps': '100'}\""),
+        ({"training": {}, "schedule": [100]}, r"schedule is '\[100\]'"),
+    ],
+)
+def test_a_record_that_lacks_what_is_read_is_named(tmp_path, record, problem):
+    (tmp_path / "run_config.json").write_text(json.dumps(record))
+    with pytest.raises(OutputError, match=f"^{tmp_path}/run_config.json: damaged record of a run: {problem}; restore it, or"):
+        load_record(tmp_path)
+
+
 def test_a_label_stands_once_also_in_older_records(tmp_path):
     (tmp_path / "run_config.json").write_text(json.dumps({"training": {**learned()["training"], "labels": ["0", "0"]}}))
     with pytest.raises(OutputError, match="damaged record of a run: labels is "):
@@ -116,6 +136,9 @@ def test_a_run_that_goes_on_with_another_tensorflow_says_so_and_keeps_the_versio
     assert caplog.messages == [line.format("2.14.0", "2.15.1"), line.format("2.15.1", "2.21.0")]
     versions = load_record(claimed)["versions"]
     assert versions == {"tensorflow": "2.21.0", "earlier_tensorflow": ["2.14.0", "2.15.1"]}
+    run_folder.add_to_record(claimed, {"versions": {"tensorflow": "2.22.0", "earlier_tensorflow": 2}})
+    claim(claimed, {**RECORD, "versions": {"tensorflow": "2.23.0"}}, overwrite=False)
+    assert load_record(claimed)["versions"]["earlier_tensorflow"] == ["2.22.0"]
 
 
 @pytest.mark.parametrize(
