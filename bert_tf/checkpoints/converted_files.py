@@ -15,9 +15,11 @@ _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
 
 def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
-    path = Path(checkpoint).parent / ORIGIN
-    origin = documents.read_json(path) if checkpoint and path.is_file() else {}
+    """Name, revision and digests of the hub's model that a checkpoint was converted from; empty for others, or if damaged."""
+    try:
+        origin = documents.read_json(Path(checkpoint).parent / ORIGIN) if checkpoint else {}
+    except (OSError, ValueError):  # a note: nothing is computed with it
+        return {}
     return origin if isinstance(origin, dict) else {}
 
 

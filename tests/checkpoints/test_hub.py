@@ -119,6 +119,8 @@ def test_a_run_starts_from_a_name_and_the_revision_and_digests_are_kept(fake, tm
     assert (origin["name"], origin["revision"]) == ("org/tiny-bert", hub_server.COMMIT)
     assert origin["sha256"]["model.safetensors"] == files.digest(fake / "model.safetensors")
     assert converted_files.origin_of("") == converted_files.origin_of(tmp_path / "x") == {}
+    (prefix.parent / converted_files.ORIGIN).write_text('{"name": "org/ti')
+    assert converted_files.origin_of(prefix) == {}
     again = huggingface.converted(fake, tmp_path / "own")
     assert not (again / converted_files.ORIGIN).exists()
     assert models.opened("hub:org/tiny-bert").folder == fake

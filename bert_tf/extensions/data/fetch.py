@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from bert_tf import home
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.data import mrpc
-from bert_tf.io import atomic, files, lock, progress
+from bert_tf.io import atomic, encodings, files, lock, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -294,7 +294,11 @@ def _recorded(data_dir: Path) -> dict[str, str]:
     path = data_dir / SUMS_NAME
     if not path.is_file():
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
+        raise DataError(why, path) from error
     return {url: digest for digest, _, url in (line.partition("  ") for line in lines)}
 
 

@@ -199,7 +199,10 @@ def _digest(tokens: TokenStore, used: Numbers | None) -> str:
 
 def _noted(path: Path, key: str, compute: Callable[[], str]) -> str:
     """Returns the value cached in a file under a key; computes and stores it first if missing."""
-    noted = path.read_text() if path.is_file() else ""
+    try:
+        noted = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # none, or damaged
+        noted = ""
     if noted.partition(" ")[0] == key:
         return noted.partition(" ")[2]
     computed = compute()

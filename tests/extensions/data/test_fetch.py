@@ -134,6 +134,14 @@ def test_a_failed_download_is_one_line_and_leaves_nothing(site, run, data_dir, m
     assert err.startswith("error: http://127.0.0.1:9/glue/data/RTE.zip: cannot be fetched: ")
 
 
+def test_sums_in_another_encoding_are_named(run, data_dir):
+    """As Out-File of PowerShell writes them."""
+    data_dir.mkdir()
+    (data_dir / "fetched.sha256").write_text("ab  https://x", encoding="utf-16")
+    remedy = "the file is UTF-16LE; iconv -f UTF-16LE -t UTF-8 converts it"
+    assert run("CoLA") == (2, "", f"error: {data_dir}/fetched.sha256: {remedy}\n")
+
+
 def test_a_file_that_changed_since_it_was_fetched_is_refused_and_a_sum_from_elsewhere_checked(site, run, data_dir):
     before = site.files["glue/data/AX.tsv"] = b"index\tsentence1\tsentence2\n0\ta\tb\n"
     assert run("AX")[0] == 0

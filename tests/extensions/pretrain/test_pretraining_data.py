@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.extensions.pretrain import opening
 from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -85,6 +86,15 @@ def test_shards_depend_neither_on_workers_nor_on_blocks(source, made, tmp_path, 
     monkeypatch.setattr(shards, "_BLOCK", 8)
     assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
     assert contents(tmp_path) == made
+
+
+@pytest.mark.parametrize("note", [b'{"bytes": 1}', b"[]", b'{"bytes": 1, "tally": {}}', b"\xff", b""])
+def test_damaged_notes_are_as_none(tmp_path, note):
+    (tmp_path / "x").write_text(" ")
+    for name in ("0.json", "x.sha256"):
+        (tmp_path / name).write_bytes(note)
+    assert shards.ShardPlan(None, None, 8, (str(tmp_path / "x"),), tmp_path)._noted(0) is None
+    assert [opening._noted(tmp_path / "x.sha256", "key", lambda: "digest") for _ in range(2)] == ["digest"] * 2
 
 
 KILLED = {

@@ -159,11 +159,11 @@ class ShardPlan:
         return self.done / f"{shard}.json"
 
     def _noted(self, shard: int) -> Tally | None:
-        """The tally of a complete shard, else None."""
+        """The tally of a complete shard, else None, as if the note is damaged."""
         try:
             note = documents.read_json(self._note(shard))
             return Tally.from_values(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
-        except (OSError, documents.DocumentError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
