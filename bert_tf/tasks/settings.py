@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 from collections.abc import Mapping
@@ -52,7 +53,10 @@ class CustomSettings:
         CLASSIFICATION, lambda: f"kind of problem: {', '.join(_problems())} (docs/tasks.md)", choices=_problems
     )
     labels: str | None = setting(
-        None, "comma-separated labels in class order (F1 is of the second of two); default: those of training", of_one_run=True
+        None,
+        "comma-separated labels in class order, those with a comma in quotes (F1 is of the second of two); default: those of"
+        " training",
+        of_one_run=True,
     )
     label_separator: str = setting(",", "separator of labels in a multi_label cell; JSON may have a list")
     skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them", of_one_run=True)
@@ -63,13 +67,17 @@ SKIP = "skip_bad_rows"
 
 
 def listed_labels(settings: CustomSettings) -> list[str]:
-    """Returns the labels of --labels, empty if not set; raises `FlagError` for duplicates or too few."""
+    """Returns the labels of --labels, a row of CSV, empty if not set; raises `FlagError` for duplicates or too few."""
     if settings.labels is None:
         return []
-    listed = [name.strip() for name in settings.labels.split(",")]
+    try:
+        listed = [name.strip() for row in csv.reader([settings.labels], skipinitialspace=True, strict=True) for name in row]
+    except csv.Error as error:
+        remedy = "put a label that holds a comma or a quote in quotes, and double the quote"
+        raise FlagError(f"--labels={settings.labels}: {error}; {remedy}") from error
     if settings.problem == REGRESSION:
         raise FlagError(f"--labels: with --problem={REGRESSION} labels are numbers, none are listed")
-    if "" in listed or len(set(listed)) < len(listed):
+    if not listed or "" in listed or len(set(listed)) < len(listed):
         raise FlagError(f"--labels={settings.labels}: an empty or repeated name")
     if settings.problem == CLASSIFICATION and len(listed) < 2:
         raise FlagError(f"--labels={settings.labels}: give at least two, with commas")

@@ -212,6 +212,24 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("text", "labels"),
+    [('"yes, maybe",no', ("yes, maybe", "no")), ('"5"" pipe", 6" pipe', ('5" pipe', '6" pipe'))],
+)
+def test_a_listed_label_may_hold_commas_and_quotes(text, labels):
+    assert CustomTask(CustomSettings(labels=text)).labels == labels
+
+
+def test_labels_of_cells_with_several_do_not_hold_the_separator(tmp_path):
+    lines = '{"text": "t", "label": ["a,b", "c"]}\n'
+    problem = "the label 'a,b' holds the separator ',': choose another with --label_separator"
+    assert refusal(task(tmp_path, lines, "train.jsonl", problem=MULTI_LABEL)) == f"{tmp_path}/train.jsonl: {problem}"
+    with pytest.raises(FlagError, match=problem):
+        CustomTask(CustomSettings(labels='"a,b",c', problem=MULTI_LABEL))
+    (example,) = task(tmp_path, lines, "train.jsonl", **_SETS).examples("", "train")
+    assert example.label == ("a,b", "c")
+
+
+@pytest.mark.parametrize(
     ("text", "name", "settings", "expected"),
     [
         ("text,label\na,1.5\nb,-2e3\n", "a.csv", {"problem": REGRESSION}, [1.5, -2000.0]),

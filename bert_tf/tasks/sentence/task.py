@@ -51,6 +51,9 @@ class CustomTask(FileTask):
             raise FlagError("--text_b names the second text; name the first with --text_a")
         if not settings.label_separator:
             raise FlagError("--label_separator is empty")
+        problem = self._label_column.ambiguous(listed)
+        if problem:
+            raise FlagError(problem)
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
@@ -189,6 +192,12 @@ class LabelColumn:
             return f"numbers are learned with --problem={REGRESSION}"
         return f"if it is intended, {_LIST_THEM}"
 
+    def ambiguous(self, names: Iterable[str]) -> str:
+        """Returns what is wrong if a cell of several labels could be read in two ways; empty if none can."""
+        name = next((name for name in names if self.kind == MULTI_LABEL and self.separator in name), None)
+        holds = f"the label {name!r:.80} holds the separator {self.separator!r}"
+        return "" if name is None else f"{holds}: choose another with --label_separator"
+
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
         """Returns the sorted labels of a table (numerically if possible), reading it to its end.
 
@@ -215,6 +224,8 @@ class LabelColumn:
         problem = multi_hot([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
         if problem:
             raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
+        if self.ambiguous(counts):
+            raise DataError(self.ambiguous(counts), table.path)
         warn_of_labels(counts, table.path)
         return sorted_names(counts)
 

@@ -138,7 +138,7 @@ def test_sums_in_another_encoding_are_named(run, data_dir):
     """As Out-File of PowerShell writes them."""
     data_dir.mkdir()
     (data_dir / "fetched.sha256").write_text("ab  https://x", encoding="utf-16")
-    remedy = "the file is UTF-16LE; iconv -f UTF-16LE -t UTF-8 converts it"
+    remedy = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
     assert run("CoLA") == (2, "", f"error: {data_dir}/fetched.sha256: {remedy}\n")
 
 
