@@ -110,10 +110,10 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self._close = weakref.finalize(self, model.close)
 
     def _forget(self) -> None:
-        """Frees the model of an earlier `fit`."""
+        """Frees the model of an earlier `fit`; without attributes of a fit the estimator is not fitted."""
         if hasattr(self, "_close"):
             self._close()
-        for name in (*_STATE, "_close", "_files"):
+        for name in (*_STATE, "_close", "_files", "classes_", "n_features_in_"):
             self.__dict__.pop(name, None)
 
     def _predictions(self, X: Any) -> Sequence[Any]:  # noqa: N803  (as scikit-learn calls it)
@@ -182,16 +182,16 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         if type_of_target(labels).startswith("multilabel"):
             matrix = np.asarray(labels.todense() if hasattr(labels, "todense") else labels)
-            self.classes_: Array = np.arange(matrix.shape[1])
-            names = list(map(str, self.classes_))
+            classes: Array = np.arange(matrix.shape[1])
+            names = list(map(str, classes))
             self._train(rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
-            return self
-        classes, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+        else:
+            classes, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(f"BertClassifier needs rows of at least 2 classes; there is only one class: {classes[0]!r}")
+            names = _names(classes)
+            self._train(rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
         self.classes_ = classes
-        if len(self.classes_) < 2:
-            raise ValueError(f"BertClassifier needs rows of at least 2 classes; there is only one class: {self.classes_[0]!r}")
-        names = _names(self.classes_)
-        self._train(rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
         return self
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803

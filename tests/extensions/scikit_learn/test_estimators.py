@@ -4,6 +4,7 @@ import json
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -210,6 +211,22 @@ def test_pairs_are_read_several_labels_are_a_matrix_and_any_names_are_labels():
         labels = np.array(classes)[np.array(LABELS, int)]
         model = bert_tf.BertClassifier().fit(ROWS, labels)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(ROWS), labels)  # noqa: S301
+
+
+@pytest.mark.parametrize(("kind", "labels"), [(bert_tf.BertClassifier, LABELS), (bert_tf.BertRegressor, range(12))])
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.usefixtures("linear")
+def test_an_estimator_whose_training_failed_is_not_fitted(kind, labels, fitted, monkeypatch):
+    model = kind().fit(ROWS, labels) if fitted else kind()
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.fit(ROWS[:2], labels)
+    assert bool(hasattr(model, "n_features_in_") and len(model.predict(ROWS))) is fitted  # the rows were refused before
+    monkeypatch.setattr(estimators, "fine_tune", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(ROWS, labels)
+    for estimator in (model, pickle.loads(pickle.dumps(model))):  # noqa: S301
+        with pytest.raises(NotFittedError):
+            estimator.predict(ROWS)
 
 
 def test_further_settings_are_checked():
