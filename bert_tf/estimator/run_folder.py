@@ -35,6 +35,7 @@ LEARNED = "learned_sha256"  # digest of the meaning of outputs, see `learned_dig
 COLUMNS = "columns"  # settings of the task: columns of custom tables, and others
 
 SCHEDULE = "schedule"  # examples and steps
+STOPPED = "stopped_at"  # in the schedule: the step of an early end
 EXTENDED = "extended_at"  # among what determines a run: the steps at which it was extended, see `training.record`
 DURATION = {"num_train_steps", "num_train_epochs"}
 _REMEDY = "restore it, or train with --overwrite_output_dir"

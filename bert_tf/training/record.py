@@ -232,9 +232,15 @@ def _finished_at(run: Run, earlier: Mapping[str, Any]) -> list[int]:
     rows, steps = trained.get("train_rows", trained.get("train_examples")), trained.get("steps")
     if not steps or not rows or run.schedule(rows).steps <= steps:  # not steps: killed before the first
         return []
-    reached = last_step(run.output_dir)
-    reason = "has two phases, which share a schedule" if len(run.phases) > 1 else ""
-    reason = reason or (f"is at step {reached} of {steps}: repeat its own command first" if reached != steps else "")
+    reached, stopped = last_step(run.output_dir), trained.get(run_folder.STOPPED)
+    reason = ""
+    if len(run.phases) > 1:
+        reason = "has two phases, which share a schedule"
+    elif stopped:
+        more = "with more --early_stopping_patience, or without --stop_at_target"
+        reason = f"stopped early at step {stopped} of {steps}: first repeat its own command {more}"
+    elif reached != steps:
+        reason = f"is at step {reached} of {steps}: repeat its own command first"
     if reason:
         raise OutputError(
             f"{run.output_dir}: only a finished run is trained longer; this one {reason}, or start a new run from its encoder"

@@ -79,13 +79,15 @@ def _claim(run: Run) -> Mapping[str, Any]:
     return record
 
 
-def _record_schedule(run: Run, schedule: Schedule, examples: int, steps: int) -> None:
-    """`steps` are those of all phases; records call the later ones phase2."""
+def _record_schedule(run: Run, schedule: Schedule, examples: int, steps: int, *, stopped_at: int = 0) -> None:
+    """`steps` are those of all phases; records call the later ones phase2. `stopped_at` is the step of an early end."""
     counts = {"train_examples": examples, "steps": schedule.steps}
     if schedule.rows != examples:
         counts["train_rows"] = schedule.rows
     if steps > schedule.steps:
         counts["phase2_steps"] = steps - schedule.steps
+    if stopped_at:
+        counts[run_folder.STOPPED] = stopped_at
     run_folder.add_to_record(run.output_dir, {run_folder.SCHEDULE: counts})
 
 
@@ -252,4 +254,7 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     with as_float32(restore.prefix) if restore.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(restore, prefix=prefix))
         estimator = make_estimator(model, run.output_dir, machine)
-        return train_with(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+        outcome = train_with(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+    if machine.is_chief and outcome.stopped_by is None and outcome.step < steps:
+        _record_schedule(run, schedule, columns.examples, steps, stopped_at=outcome.step)
+    return outcome

@@ -138,6 +138,17 @@ def test_a_run_that_is_not_finished_is_finished_first(copied, train, monkeypatch
     assert f"--init_checkpoint={copied} --output_dir=NEW" in said
 
 
+def test_a_run_that_stopped_early_is_not_sent_in_a_circle(train, tmp_path, capsys):
+    """Its own command would only say again that it stopped."""
+    folder, ways = tmp_path / "out", {"eval_every_n_steps": 2, "stop_at_target": True, "target_metric": "loss:1e9"}
+    for _ in range(2):
+        assert train(folder, FIRST, **ways) == 0
+        assert reading.record(folder)["schedule"] == {"train_examples": 40, "steps": FIRST, "stopped_at": 2}
+    said = refused(train, folder, LONGER, capsys, **ways)
+    first = "first repeat its own command with more --early_stopping_patience, or without --stop_at_target, or start"
+    assert said.startswith(f"only a finished run is trained longer; this one stopped early at step 2 of {FIRST}: {first}")
+
+
 def test_without_the_checkpoint_to_go_on_from_it_is_one_line(copied, train, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(ProgressHook, "after_run", lambda *_: (_ for _ in ()).throw(Killed))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bert_tf.extensions.report import curves, outcome
 from bert_tf.extensions.report.outcome import Score
-from bert_tf.extensions.report.run_files import Group, Run, is_number, mapping
+from bert_tf.extensions.report.run_files import Group, Run, is_number
 from bert_tf.extensions.report.wording import duration, metric, shortened
 
 Figure = tuple[str, str, Sequence[str]]  # name, value, and notes below
@@ -59,23 +59,19 @@ def reached(run: Run) -> int | None:
 
 
 def state(run: Run) -> str:
-    total, last = _total(run), reached(run)
+    total, last = run.planned_steps, reached(run)
     of = f" of {total}" if total is not None else ""
     if run.own is not None:
         step = run.own.results.get("global_step", "unknown")
         if last is not None and is_number(step) and step < last:
             return f"Evaluated at step {step}, the best checkpoint; trained to step {last}{of}."
         return f"Trained and evaluated at step {step}{of}."
+    no_results = "and not evaluated (--do_eval, with labelled rows to evaluate on)."
+    if run.stopped_at is not None:
+        return f"Stopped early at step {run.stopped_at}{of}, {no_results}"
     if last is None:
         return "Nothing is logged yet: training has not reached its first report."
     if total is not None and last >= total:
-        return f"Trained to the last step, {last}, and not evaluated (--do_eval, with labelled rows to evaluate on)."
+        return f"Trained to the last step, {last}, {no_results}"
     goes_on = "The same command continues from its last checkpoint."
     return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"
-
-
-def _total(run: Run) -> int | None:
-    """Planned steps of all phases; None if the record does not say."""
-    schedule = mapping(run.record, "schedule")
-    steps = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
-    return sum(steps) if all(map(is_number, steps)) else None

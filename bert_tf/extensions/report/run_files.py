@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
 from bert_tf.errors import OutputError
-from bert_tf.estimator.run_folder import DETERMINING
+from bert_tf.estimator.run_folder import DETERMINING, SCHEDULE, STOPPED
 from bert_tf.extension import Series
 from bert_tf.io import documents, files
 from bert_tf.run_layout import (
@@ -69,6 +69,19 @@ class Run:
     def training(self) -> Mapping[str, Any]:
         """The part of the record that determines the result."""
         return mapping(self.record, DETERMINING)
+
+    @property
+    def planned_steps(self) -> int | None:
+        """Steps of all phases; None if the record does not say."""
+        schedule = mapping(self.record, SCHEDULE)
+        steps = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
+        return sum(steps) if all(map(is_number, steps)) else None
+
+    @property
+    def stopped_at(self) -> int | None:
+        """The step of an early end; None without one."""
+        step = mapping(self.record, SCHEDULE).get(STOPPED)
+        return int(step) if is_number(step) else None
 
     @property
     def kind(self) -> Series | None:

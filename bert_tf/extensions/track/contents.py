@@ -72,7 +72,7 @@ def read_contents(run: Run) -> Contents:
         for point in _results(evaluated, "" if evaluated is run.own else f"{evaluated.task}/", last)
     ]
     sweep = sweep_of(run.folder)
-    trained = last >= mapping(run.record, "schedule").get("steps", 1)
+    trained = run.stopped_at is not None or last >= (run.planned_steps or 1)
     return Contents(
         dict(_flat(run.training)),
         {

@@ -56,6 +56,7 @@ def test_series_has_means_and_their_ends_over_the_seeds_that_are_finished(tmp_pa
         (example.results(), None, {"steps": 15, "phase2_steps": 5}, "Trained and evaluated at step 20 of 20."),
         (None, None, {"steps": 20}, "Trained to the last step, 20, and not evaluated"),
         (None, None, {"steps": 30}, "Not finished: the last logged step is 20 of 30, and there is no result."),
+        (None, None, {"steps": 30, "stopped_at": 20}, "Stopped early at step 20 of 30, and not evaluated"),
         (None, "", {"steps": 20}, "Nothing is logged yet"),
         (None, '{"step": 1', {"steps": 20}, "Nothing is logged yet"),
     ],

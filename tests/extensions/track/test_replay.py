@@ -12,7 +12,9 @@ import pytest
 import bert_tf
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.estimator import run_folder
+from bert_tf.extensions.report.run_files import read_runs
 from bert_tf.extensions.track import FOLDER, trackers
+from bert_tf.extensions.track.contents import read_contents
 from bert_tf.io import lock
 from tests import lines
 from tests.extensions.report import example
@@ -89,6 +91,21 @@ def test_a_moved_folder_is_the_same_run_and_one_with_other_settings_is_not(serve
     (moved / "run_config.json").write_text(json.dumps({**example.record(seed=3), "schedule": {"steps": 30}}))
     track(moved)
     assert server()["runs"]["remote-2"]["status"] == "KILLED"  # its training was
+
+
+@pytest.mark.parametrize(
+    ("schedule", "ending"),
+    [
+        ({"steps": 20}, "FINISHED"),
+        ({"steps": 30}, "KILLED"),
+        ({"steps": 30, "stopped_at": 20}, "FINISHED"),
+        ({"steps": 20, "phase2_steps": 5}, "KILLED"),
+        ({"steps": "30"}, "FINISHED"),
+    ],
+)
+def test_a_run_without_results_has_finished_at_its_last_step_or_its_early_end(folder, schedule, ending):
+    (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": schedule}))
+    assert read_contents(read_runs([folder])[0]).ending == ending
 
 
 def test_each_run_of_several_seeds_is_sent(server, folder):
