@@ -96,10 +96,13 @@ def find(patterns: str) -> tuple[str, ...]:
     for name in patterns.split(","):
         if not name:
             raise FlagError(f"{patterns!r}: an empty name between commas")
+        if os.path.lexists(name) or not glob.has_magic(name):  # a name may have brackets
+            paths.append(name)
+            continue
         matching = sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path))
-        if not matching and glob.has_magic(name) and not os.path.exists(name):
+        if not matching:
             raise FlagError(f"{name}: no file matches")
-        paths += matching or [name]
+        paths += matching
     return tuple(dict.fromkeys(paths))
 
 

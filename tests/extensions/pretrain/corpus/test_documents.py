@@ -136,6 +136,9 @@ def test_finds_files_by_patterns_once_and_reads_a_pipe(tmp_path):
     assert find(f"{tmp_path}/*.txt,{second},-") == (first, second, "-")
     with pytest.raises(FlagError, match="no file matches"):
         find(f"{tmp_path}/*.gz")
+    assert find(f"{tmp_path}/[1].txt") == (first,)
+    bracketed = file(tmp_path, "c", "[1].txt")
+    assert find(bracketed) == (bracketed,)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     threading.Thread(target=path.write_bytes, args=(b"a\n\nb\n",), daemon=True).start()
