@@ -39,6 +39,7 @@ SUMS_NAME = "fetched.sha256"
 Say = Callable[[str], None]
 
 _DOWNLOADS = ".downloads"
+_MADE = ".fetched"  # in a folder with files of its own: all files of the data set, until they are moved into it
 _MOST_BYTES = 1 << 31  # of a published file; the largest has 0.5 GB
 _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 _BLOCK = 1 << 16
@@ -200,6 +201,7 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
 
 def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: Mapping[Part, str], say: Say) -> None:
     target = data_dir / dataset.folder
+    _settle(target)
     if all(any(target.glob(pattern)) for pattern in dataset.files):
         wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
         if wanted and not wanted.items() <= _recorded(data_dir).items():
@@ -334,16 +336,32 @@ def _local_file(part: Part, folder: Path, required: str | None) -> Path:
 def _make_folder(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
     """Creates the folder atomically; an existing folder keeps its files."""
     atomic.make_folder(target.parent)
-    with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
+    with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=_scratch(target), dir=target.parent) as scratch:
         folder = Path(scratch) / "made"
         folder.mkdir()
         dataset.make(dataset, parts, folder)
-        if not target.exists():
-            os.replace(folder, target)
-            return
-        for path in folder.iterdir():
+        os.replace(folder, target / _MADE if target.exists() else target)
+        _move_made(target)
+
+
+def _scratch(target: Path) -> str:
+    return f".fetch-{target.name}-"
+
+
+def _move_made(target: Path) -> None:
+    if (target / _MADE).is_dir():
+        for path in (target / _MADE).iterdir():
             if not (target / path.name).exists():
                 os.replace(path, target / path.name)
+        shutil.rmtree(target / _MADE)
+
+
+def _settle(target: Path) -> None:
+    """Deletes or completes what a killed call has left; no other process fetches this data set now."""
+    for rest in target.parent.glob(f"{_scratch(target)}*"):
+        shutil.rmtree(rest, ignore_errors=True)
+    with atomic.readable_errors(target):
+        _move_made(target)
 
 
 def _print(call: Call) -> None:

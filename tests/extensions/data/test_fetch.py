@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import io
+import os
 import threading
 import types
 import urllib.error
@@ -207,6 +208,33 @@ def test_xnli_is_two_archives_in_its_own_folders(site, run, data_dir, call):
     status, out, _ = call("data", "check", data_dir / "XNLI")
     assert (status, out.count("  rows           ")) == (0, 3)
     assert contents(data_dir / "XNLI/XNLI-MT-1.0/multinli") == translated
+
+
+def test_what_a_kill_has_left_is_completed_or_deleted(site, data_dir, monkeypatch):
+    """The folder has a file of one's own, so that the published ones are moved into it one by one."""
+    translated = {f"multinli.train.{language}.tsv": b"premise\thypo\tlabel\n" for language in ("de", "sw", "ur")}
+    site.files["XNLI/XNLI-1.0.zip"] = archive({"xnli.dev.tsv": b"a", "xnli.test.tsv": b"a"})
+    site.files["XNLI/XNLI-MT-1.0.zip"] = archive(translated)
+    folder, rest = data_dir / "XNLI/XNLI-MT-1.0/multinli", data_dir / "XNLI/.fetch-XNLI-1.0-a1b2/made"
+    for made in (folder, rest):
+        made.mkdir(parents=True)
+        (made / "notes").write_bytes(b"own")
+    moved, replace = [], os.replace
+
+    def killed(source, target):
+        moved.append(Path(target).parent == folder and Path(target).suffix == ".tsv")
+        if sum(moved) == 2:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fetch.os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bert_tf.fetch_data("XNLI", data_dir=data_dir)
+    bert_tf.fetch_data("XNLI", data_dir=data_dir)
+    assert contents(folder) == {**translated, "notes": b"own"}
+    assert sorted(path.name for path in (data_dir / "XNLI").iterdir()) == ["XNLI-1.0", "XNLI-MT-1.0"]
+    assert len(site.asked) == 2
 
 
 CORPUS = {
