@@ -114,10 +114,11 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     train = [number for number, row in enumerate(rows) if row.is_train and row.example.label is not None]
     examples = [rows[number].example for number in train]
     issues = predictions.issues(settings.predictions, task.family, examples) if settings.predictions else None
+    keys = duplicates.keys(rows)
+    _announce(len(set(keys)))
     vectors, tokenizer = _encoded(rows, settings)
     if issues is None:
         issues = labels.from_vectors(task.family, examples, vectors[train])
-    keys = duplicates.keys(rows)
     ranked = findings.ranked(
         [
             *(Finding(findings.LABEL, issue.score, rows[train[issue.row]], issue.suggested) for issue in issues or ()),
@@ -179,6 +180,15 @@ def _rows(task: Task, settings: AuditSettings, environment: Mapping[str, str]) -
             log.info("%s: %d rows of %s", split, len(examples), path)
             rows += [findings.row_of(split, example, is_train=split in names) for example in examples]
     return rows
+
+
+def _announce(rows: int) -> None:
+    """Logs an estimate, if it is long, before anything is computed."""
+    minutes = duplicates.seconds(rows) / 60
+    if minutes >= 1:
+        log.info(
+            "%d different rows: comparing all pairs takes about %.0f minutes, a quarter for half of the rows", rows, minutes
+        )
 
 
 def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, WordPieceTokenizer]:

@@ -62,6 +62,11 @@ def exact(rows: Sequence[Row], by_row: Sequence[Key]) -> Iterator[Finding]:
                 yield Finding(findings.DUPLICATE, 1.0, row, other=first)
 
 
+def seconds(rows: int) -> float:
+    """Estimates the time of `near`: 8,000 rows of 20 words took ten seconds on two cores (docs/tasks.md)."""
+    return 10.0 * (rows / 8_000) ** 2
+
+
 def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[Finding]:
     """Pairs of different texts that share enough; each row once, with the earlier one that it shares most with."""
     best: dict[tuple[int, bool], tuple[float, int]] = {}  # by the later row, and whether the pair is a leak

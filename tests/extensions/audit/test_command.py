@@ -50,6 +50,14 @@ def audited(project):
         return bert_tf.audit_data(task_name="custom", output_dir=folder / "audit", **files, **settings)
 
 
+def test_a_long_comparison_is_announced(caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        audit._announce(8_000)
+        assert caplog.messages == []
+        audit._announce(100_000)
+    assert caplog.messages[0].startswith("100000 different rows: comparing all pairs takes about 26 minutes")
+
+
 def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_nothing(audited):
     with open(audited.table, encoding="utf-8", newline="") as file:
         found = {(row["problem"], row["id"]): row for row in csv.DictReader(file)}
