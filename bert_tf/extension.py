@@ -147,6 +147,8 @@ class Extension:
     # from its path to the text of a tokenizer.json
     engines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by value of --engine, `batch.engine.EngineKind`
     composes: str = ""  # module:name of a function from a `CheckpointReader` to one of the whole model; None for all others
+    identifies: str = ""  # module:name of a function from the folder of a checkpoint to what determines the model besides its
+    # own weights, as text; empty for all others
     opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
     # checkpoint, if it has a layout of the extension
     predicts_several: str = ""  # module:name of a function of `PredictSettings` with several checkpoints to the file pairs

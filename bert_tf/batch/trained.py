@@ -233,12 +233,22 @@ def _of_another_task(prefix: str, missing: str, head: Iterable[str]) -> str:
 
 
 def digest(prefix: str) -> str | None:
-    """SHA-256 of a checkpoint's index, which holds the checksums of all entries; None if there is none."""
+    """SHA-256 that identifies a model's weights; None if there is no checkpoint.
+
+    That of the index, which holds the checksums of all entries, and of what an extension composes them with. Raises
+    CheckpointError if the latter is damaged.
+    """
     for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 is a single file
         with contextlib.suppress(OSError):  # a run that is still training deletes older ones
             if path.is_file():
-                return files.digest(path)
+                return _with_identity(files.digest(path), path.parent)
     return None
+
+
+def _with_identity(sha256: str, folder: Path) -> str:
+    identifies = (entry.identifies for entry in extension.installed().values() if entry.identifies)
+    parts = [part for part in (extension.load(name)(folder) for name in identifies) if part]
+    return hashlib.sha256("".join((sha256, *parts)).encode()).hexdigest() if parts else sha256
 
 
 def are_finite(outputs: Outputs) -> bool:

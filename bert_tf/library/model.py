@@ -73,7 +73,7 @@ class Model(Predictor):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the checkpoint's index, which distinguishes weights of the same name."""
+        """SHA-256 that distinguishes weights of the same name."""
         return self.trained.digest
 
     @property

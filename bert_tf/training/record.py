@@ -12,12 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import home, versions
+from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.converted_files import origin_of
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import last_step
 from bert_tf.features.long_text import WINDOWS
-from bert_tf.io import documents, files
+from bert_tf.io import documents
 from bert_tf.run_layout import DETERMINING
 from bert_tf.settings import changed, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as of_tasks
@@ -84,7 +85,7 @@ def _determining(run: Run) -> dict[str, Any]:
         "bert_config": run.config.as_dict(),
         "vocabulary_sha256": run.vocabulary.fingerprint,
         "train_examples_sha256": run.digest(run.train_split),
-        "checkpoint_sha256": _checkpoint_digest(run.source.checkpoint),
+        "checkpoint_sha256": digest(run.source.checkpoint) or "",  # none from scratch
     }
     for part in run.parts.values():
         determining.update(part.recorded(run))
@@ -192,14 +193,6 @@ def _texts(run: Run) -> dict[str, int]:
         return {}
     counts = {len(example.texts) for example in run.examples[run.train_split]}
     return {TEXTS: counts.pop()} if len(counts) == 1 else {}
-
-
-def _checkpoint_digest(prefix: str) -> str:
-    """Digest of the initial checkpoint; empty when training from scratch."""
-    if not prefix:
-        return ""
-    index = Path(f"{prefix}.index")
-    return files.digest(index if index.is_file() else prefix)
 
 
 def extended(run: Run, record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from bert_tf.batch import trained
 from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.weight_files import Entry, WeightFiles, in_folder
-from bert_tf.io import files
 
 STEP = "global_step"
 TENSORFLOW, OBJECTS, HUGGINGFACE = "TensorFlow", "TensorFlow 2, by objects", "Hugging Face"
@@ -52,9 +52,7 @@ class TensorFlowTensors:
 
     @property
     def digest(self) -> str:
-        """Hashes the index, which holds all checksums; for format V1 its single file."""
-        index = Path(f"{self.name}.index")
-        return files.digest(index if index.is_file() else self.name)
+        return trained.digest(self.name) or ""
 
     def _of_objects(self) -> dict[str, str]:
         """Returns variable keys by full name, or by object path if the name is not unique."""

@@ -46,6 +46,7 @@ EXTENSION = Extension(
     part=f"{__name__}.part:LowRankUpdates",
     adapts=f"{__name__}.chosen:forecast",
     composes=f"{__name__}.composed:composed",
+    identifies=f"{__name__}.adapter:identity",
     opens=f"{__name__}.opening:opened",
     beside=(ADAPTER,),
     files={

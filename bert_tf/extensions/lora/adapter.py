@@ -1,4 +1,4 @@
-"""The file beside a checkpoint of low-rank updates: whose they are, and by which factor they count."""
+"""The file beside a checkpoint of low-rank updates: whose they are, and by which factor they count; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.batch.trained import digest
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.lora.names import ADAPTER
 from bert_tf.io import atomic, documents, files
@@ -23,7 +22,7 @@ class Adapter:
     """Whose updates a checkpoint holds; a field that is added needs a default."""
 
     parent: str  # the checkpoint that they belong to
-    parent_sha256: str  # of its index, which holds the checksums of all weights
+    parent_sha256: str  # see `batch.trained.digest`
     scaling: float  # factor of updates
     scalings: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of those that differ, by the scope of the matrix
     layers: tuple[int, ...] = ()  # of the parent that the model has, if not all
@@ -35,8 +34,8 @@ class Adapter:
     def write(self, folder: Path) -> None:
         atomic.write_text(folder / ADAPTER, documents.to_json(dataclasses.asdict(self), indent=2) + "\n")
 
-    def opened(self, child: str) -> CheckpointReader:
-        """Opens the parent; raises CheckpointError if it is missing or has changed. `child` is the checkpoint of updates."""
+    def refuse_other_parent(self, child: str) -> None:
+        """Raises CheckpointError if the parent is missing or has changed. `child` is the checkpoint of updates."""
         note = Path(child).parent / ADAPTER
         now = digest(self.parent)
         if now is None:
@@ -49,7 +48,14 @@ class Adapter:
                 f"{child}: holds low-rank updates of {self.parent}, which has changed since (sha256 {now[:_SHOWN]}...,"
                 f" expected {self.parent_sha256[:_SHOWN]}...); restore it, or name its copy in {note}"
             )
-        return model_reader(self.parent)
+
+
+def identity(folder: Path) -> str:
+    """What determines a model besides its updates: their factors, and their parent wherever it lies; empty for others."""
+    if not (folder / ADAPTER).is_file():
+        return ""
+    note = read_adapter(folder)
+    return documents.to_json([note.parent_sha256, note.scaling, sorted(note.scalings.items()), note.layers])
 
 
 def of_parent(prefix: str) -> str:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
@@ -42,7 +42,8 @@ class Composed(CheckpointReader):
         self.prefix, self._updates = updates.prefix, updates
         folder = Path(self.prefix).parent
         self._adapter = adapter.read_adapter(folder)
-        self._parent = self._adapter.opened(self.prefix)
+        self._adapter.refuse_other_parent(self.prefix)
+        self._parent = model_reader(self._adapter.parent)
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
         plan = plan_restore(self._parent, config, (), self._adapter.layers)

@@ -1,5 +1,6 @@
 """Adapters in PEFT's format: theirs read, computed, differentiated and written back. `write_peft_oracle.py` made them."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -8,11 +9,15 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
+from bert_tf.batch import loading
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.extensions.engines import converted
 from bert_tf.extensions.lora import adapter, peft_format
 from bert_tf.extensions.lora.composed import scopes
 from bert_tf.extensions.lora.low_rank import LowRank
@@ -175,6 +180,34 @@ def test_weights_of_another_model_are_refused(tmp_path):
 @pytest.mark.parametrize("name", [False, "gaussian", "eva", "orthogonal"])
 def test_initialisations_that_keep_the_parent_are_read(name, tmp_path):
     assert opened(write_adapter(tmp_path / "x", "bert", init_lora_weights=name))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_other"),
+    [
+        ({"scaling": 2.0}, True),
+        ({"scalings": {"bert/encoder/layer_0/attention/self/query": 3.0}}, True),
+        ({"parent_sha256": "1" * 64}, True),
+        ({"layers": (0,)}, True),
+        ({"parent": "/moved", "parent_name": "hub:moved"}, False),
+    ],
+)
+def test_a_digest_covers_the_factors_of_updates_and_their_parent(changed, is_other, tmp_path):
+    prefix, note = tmp_path / "model.ckpt", adapter.Adapter("/parent", "0" * 64, 1.5)
+    (tmp_path / "model.ckpt.index").write_text("the same updates")
+    note.write(tmp_path)
+    before = digest(str(prefix))
+    dataclasses.replace(note, **changed).write(tmp_path)
+    assert (digest(str(prefix)) != before) == is_other
+
+
+def test_the_same_updates_with_another_alpha_are_converted_to_another_graph(tmp_path, monkeypatch):
+    monkeypatch.setattr(converted, "_write", lambda trained, path: path.write_text(trained.digest))
+    cache, files = converted.ConvertedModels(tmp_path / "home"), []
+    for alpha in (3, 32):
+        folder = write_adapter(tmp_path / f"x{alpha}", "bert", lora_alpha=alpha)
+        files.append(cache.onnx(loading.load(opened(folder), ModelOverrides()), "float32"))
+    assert files[0] != files[1]
 
 
 FAMILIES = {
