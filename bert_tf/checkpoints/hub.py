@@ -22,6 +22,8 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import library, roles, text_rules
 
+MODULES, POOLING = "modules.json", "*_Pooling/config.json"  # of sentence-transformers
+
 _BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
 _SAFE, _TORCH = (
     (name, f"{name}{weight_files.INDEX}", f"{Path(name).stem}-*{Path(name).suffix}")
@@ -68,7 +70,7 @@ def fetch(hub_name: HubName) -> Fetched:
     """
     refuse_missing(hub_name)
     log.info("%s: from the Hugging Face hub%s", hub_name.name, f", revision {hub_name.revision}" if hub_name.revision else "")
-    folder = _snapshot(hub_name, (*_BESIDE, *_SAFE))
+    folder = _snapshot(hub_name, (*_BESIDE, MODULES, POOLING, *_SAFE))
     if weight_files.in_folder(folder) is None:
         folder = _snapshot(HubName(hub_name.name, folder.name), _TORCH)
     if weight_files.in_folder(folder) is None:

@@ -33,6 +33,8 @@ CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
+_MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of sentence-transformers, that are computed here
+_MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
 _FORMAT = b"2"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
@@ -201,6 +203,7 @@ def convert(
     architecture = str(values.get("architectures"))
     # It raises what is wrong with it, before the weights are read.
     vocabulary = library.read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
+    pooling = _pooling(source)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
     if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side") not in (None, "right"):
@@ -215,6 +218,9 @@ def convert(
         record = _record(values, weights)
         if record:
             record["max_seq_length"] = _length(source, config)
+        if pooling:
+            record[run_layout.POOLING] = pooling
+        if record:
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(library.SENTENCEPIECE):
@@ -232,6 +238,33 @@ def _length(source: Path, config: BertConfig) -> int:
     length = text_rules.content(source / text_rules.CONFIG).get("model_max_length")
     is_known = isinstance(length, int) and 2 < length <= config.max_position_embeddings  # 10^30 stands for unknown
     return int(cast(int, length)) if is_known else config.max_position_embeddings
+
+
+def _pooling(source: Path) -> str:
+    """How sentence-transformers pools the model's vectors: one of `head_spec.POOLINGS`, else what is not computed here.
+
+    Empty if the folder does not say.
+    """
+    modules = _read(source / hub.MODULES, list) if (source / hub.MODULES).is_file() else []
+    types = [module.get("type") if isinstance(module, dict) else module for module in modules]
+    kinds = [str(kind).rpartition(".")[2] for kind in types]
+    others = [kind for kind in kinds if kind not in _MODULES]
+    if others or "Pooling" not in kinds:
+        return " and ".join(others)
+    values = _read(source / str(modules[kinds.index("Pooling")].get("path")) / CONFIG_NAME, dict)
+    flags = [name for name, value in values.items() if name.startswith(_MODE) and value is True]
+    modes = [name[len(_MODE) :].removesuffix("_tokens").removesuffix("_token") for name in flags]
+    return str(values.get("pooling_mode") or " and ".join(modes))
+
+
+def _read(path: Path, kind: type) -> Any:
+    try:
+        value = documents.read_json(path)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}; restore it") from error
+    if not isinstance(value, kind):
+        raise CheckpointError(f"{path}: not the {kind.__name__} that sentence-transformers writes; restore it")
+    return value
 
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
@@ -264,7 +297,8 @@ def converted(
     name = of_hub.name.rpartition("/")[2] if of_hub else source.name
     weights = weight_files.in_folder(source)
     beside = (CONFIG_NAME, VOCABULARY_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
-    _add(digest, (*(source / name for name in beside), *(weight_files.all_of(weights) if weights else ())))
+    of_vectors = (source / hub.MODULES, *sorted(source.glob(hub.POOLING)))
+    _add(digest, (*(source / name for name in beside), *of_vectors, *(weight_files.all_of(weights) if weights else ())))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
 

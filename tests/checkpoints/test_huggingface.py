@@ -12,6 +12,7 @@ from bert_tf.checkpoints.names import name_pairs
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, ConfigError, VocabularyError
+from bert_tf.estimator import run_folder
 from tests.huggingface import write_folder
 from tests.tiny import TOKENS, random_weights
 
@@ -195,6 +196,42 @@ def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path
     second = huggingface.converted(folder, tmp_path / "out")
     assert (made.parent, made.name[:3]) == (second.parent, "hf-")
     assert made != second
+
+
+def write_modules(folder, pooling, *others):
+    names = ("Transformer", "Pooling", *others)
+    modules = [
+        {"path": f"{number}_{name}", "type": f"sentence_transformers.models.{name}"} for number, name in enumerate(names)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8, **pooling}))
+
+
+@pytest.mark.parametrize(
+    ("pooling", "others", "recorded"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, ["Normalize"], "cls"),
+        ({"pooling_mode_mean_tokens": True}, [], "mean"),
+        ({"pooling_mode": "max"}, [], "max"),
+        ({"pooling_mode_lasttoken": True}, [], "lasttoken"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [], "cls and max"),
+        ({"pooling_mode_cls_token": True}, ["Dense", "Normalize"], "Dense"),
+    ],
+)
+def test_the_pooling_of_sentence_transformers_is_recorded(folder, tmp_path, pooling, others, recorded):
+    plain = huggingface.converted(folder, tmp_path)
+    write_modules(folder, pooling, *others)
+    found = huggingface.converted(folder, tmp_path)
+    assert run_folder.trained(found) == {"pooling": recorded}
+    assert run_folder.trained(plain) == {}
+
+
+@pytest.mark.parametrize(("text", "message"), [("{}", "not the list that"), ("[", "cannot be read: line 1: ")])
+def test_modules_that_are_damaged_are_refused(folder, tmp_path, text, message):
+    (folder / "modules.json").write_text(text)
+    with pytest.raises(CheckpointError, match=rf"modules\.json: {message}"):
+        huggingface.converted(folder, tmp_path)
 
 
 def test_many_missing_tensors_are_counted(folder):

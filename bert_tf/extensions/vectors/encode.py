@@ -222,7 +222,8 @@ def _chunk(options: VectorOptions) -> int:
 
 
 def _encoding(settings: EncodeSettings, model: Trained) -> dict[str, Any]:
-    return {"checkpoint": model.prefix, **model.settings, **dataclasses.asdict(settings.options), "dtype": settings.dtype}
+    options = dataclasses.asdict(settings.options.of_model(model))
+    return {"checkpoint": model.prefix, **model.settings, **options, "dtype": settings.dtype}
 
 
 def _determining(settings: EncodeSettings, encoder: TextEncoder) -> dict[str, Any]:

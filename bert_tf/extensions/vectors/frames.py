@@ -12,7 +12,6 @@ from bert_tf.batch import loading
 from bert_tf.batch.job import Rules
 from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
-from bert_tf.head_spec import MEAN
 from bert_tf.library.keywords import takes
 from bert_tf.settings import read_settings, settings_of
 from bert_tf.tasks.base import TEST
@@ -37,7 +36,7 @@ def encode_frame(
     *,
     columns: Mapping[str, str] | None = None,
     output: str = "vector",
-    pooling: str = MEAN,
+    pooling: str | None = None,
     layers: Layers = -1,
     normalize: bool = False,
     **settings: Any,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
+from bert_tf.run_layout import POOLING
 from bert_tf.settings import group, setting
 
 if TYPE_CHECKING:
+    from bert_tf.batch.trained import Trained
     from bert_tf.config import BertConfig
 
 Layers = Union[str, int, Iterable[int]]
@@ -23,7 +25,9 @@ class VectorOptions:
 
     TITLE: ClassVar[str] = "Vectors"
 
-    pooling: str = setting(MEAN, f"pooling of token vectors: {', '.join(POOLINGS)}", choices=POOLINGS)
+    pooling: str | None = setting(
+        None, f"pooling of token vectors: {', '.join(POOLINGS)}; default: the model's, else {MEAN}", choices=POOLINGS
+    )
     layers: tuple[int, ...] = setting("-1", "layers to concatenate: -1 is the last, -2 the one before, 0 the first")
     normalize: bool = setting(False, "normalize vectors to length 1, so that dot products are cosines")
     tokens: bool = setting(False, "one vector per token instead of one per text")
@@ -31,11 +35,21 @@ class VectorOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", layer_numbers(self.layers))
 
+    def of_model(self, trained: Trained) -> VectorOptions:
+        """With the pooling of the model, unless another is named; raises FlagError if it is not computed here."""
+        pooling = self.pooling or (MEAN if self.tokens else trained.record.get(POOLING, MEAN))
+        if pooling not in POOLINGS:
+            raise FlagError(
+                f"{trained.prefix}: its vectors are made by {pooling}, which is not computed here; for vectors without that"
+                f" name a --pooling: {', '.join(POOLINGS)}"
+            )
+        return dataclasses.replace(self, pooling=pooling)
+
     def width(self, config: BertConfig) -> int:
         return config.hidden_size * len(self.layers)
 
     def head(self, config: BertConfig) -> HeadSpec:
-        """Raises FlagError if the model lacks a layer."""
+        """Of options with a pooling; raises FlagError if the model lacks a layer."""
         most = config.num_hidden_layers
         wrong = [layer for layer in self.layers if not -most <= layer < most]
         if wrong:

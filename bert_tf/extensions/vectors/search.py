@@ -118,7 +118,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, environment: Mapping[
     if record.get("tokens"):
         raise DataError("these are vectors of tokens; encode the texts without --tokens", settings.index)
     if not record:
-        log.warning("%s: origin of the vectors unknown; assuming means of the last layer", settings.index)
+        log.warning("%s: origin of the vectors unknown; assuming the last layer and the default pooling", settings.index)
     overrides = ModelOverrides(**{name: record.get(name) for name in setting_names(TextOverrides)})
     name = settings.checkpoint or record.get("checkpoint")
     model = sources.find(name, overrides, environment=environment, needs_head=False)

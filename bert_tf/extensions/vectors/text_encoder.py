@@ -19,7 +19,7 @@ from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numb
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS
-from bert_tf.head_spec import MEAN, POOLINGS, VECTORS
+from bert_tf.head_spec import POOLINGS, VECTORS
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
 from bert_tf.tasks.sentence.scores import averaged
@@ -40,8 +40,8 @@ class TextEncoder(Session):
 
     def __init__(self, trained: Trained, inference: InferenceOptions, options: VectorOptions) -> None:
         """Loads the model without its head."""
-        super().__init__(_with_head(trained, options), inference)
-        self.options, self.truncated = options, 0
+        self.options, self.truncated = options.of_model(trained), 0
+        super().__init__(_with_head(trained, self.options), inference)
         self.load_weights()
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:
@@ -72,7 +72,7 @@ class Encoder(Session):
         self,
         texts: Iterable[Any],
         *,
-        pooling: str = MEAN,
+        pooling: str | None = None,
         layers: Layers = -1,
         normalize: bool = False,
         tokens: bool = False,
@@ -81,7 +81,7 @@ class Encoder(Session):
 
         Args:
           texts: N texts, or pairs (text, second text), which become one sequence.
-          pooling: mean (over all tokens), cls or max.
+          pooling: mean (over all tokens), cls or max; by default as the model was trained, else mean.
           layers: layers to concatenate, 0 the first and -1 the last; as -1, (-1, -2) or "-1,-2".
           normalize: scales vectors to length 1, so that dot products are cosines.
           tokens: returns a vector for each token, special tokens included.
@@ -94,9 +94,9 @@ class Encoder(Session):
           FlagError: unknown pooling or layer.
           ClosedError: the encoder was closed.
         """
-        if pooling not in POOLINGS:
+        if pooling is not None and pooling not in POOLINGS:
             raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
-        options = VectorOptions(pooling, layer_numbers(layers), normalize, tokens)
+        options = VectorOptions(pooling, layer_numbers(layers), normalize, tokens).of_model(self.trained)
         examples = read_rows(texts, "texts", kind=None)
         latest = self._latest
         if latest is None or latest[0] != options:

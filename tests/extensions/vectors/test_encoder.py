@@ -1,5 +1,6 @@
 """Vectors in a program's hands, files of them, search, and zero-shot evaluation: the same from the library and the commands."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -13,6 +14,7 @@ from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
 from bert_tf.extensions.serve.settings import configured
 from bert_tf.extensions.vectors.call import Encode
+from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.extensions.vectors.text_encoder import Encoder
 from bert_tf.head_spec import CLASSIFICATION, SIMILARITY
 from tests import lines
@@ -59,6 +61,20 @@ def test_options_change_what_a_vector_is(encoder):
     np.testing.assert_allclose(plain, [tokens.mean(axis=0) for tokens in of_tokens], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(TEXTS, pooling="max"), [one.max(axis=0) for one in of_tokens], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(TEXTS, pooling="cls"), [one[0] for one in of_tokens], atol=1e-6)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "cls"), ("max", "max")])
+def test_a_model_has_the_pooling_that_it_was_trained_with(encoder, given, expected):
+    trained = dataclasses.replace(encoder.trained, record={"pooling": "cls"})
+    with Encoder(trained, inference(), weights_of=encoder) as other:
+        np.testing.assert_array_equal(other.encode(TEXTS, pooling=given), encoder.encode(TEXTS, pooling=expected))
+
+
+def test_modules_that_are_not_computed_are_refused_unless_a_pooling_is_named(encoder):
+    trained = dataclasses.replace(encoder.trained, record={"pooling": "Dense"})
+    with pytest.raises(FlagError, match="its vectors are made by Dense, which is not computed here"):
+        VectorOptions().of_model(trained)
+    assert VectorOptions("cls").of_model(trained).pooling == "cls"
 
 
 @pytest.mark.parametrize(
