@@ -124,7 +124,7 @@ class Extension:
     times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
     beside: tuple[str, ...] = ()  # files that a checkpoint of its runs needs beside it
-    adapts: str = ""  # module:name of a function of settings, a `BertConfig` and frozen parts to a forecast's `Adapted`
+    adapts: str = ""  # module:name of a function of settings, a `BertConfig`, frozen and new parts to a forecast's `Adapted`
     remedies: str = ""  # module:name of a function of a forecast `Step` and bytes to the flags that make it fit, in words
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)

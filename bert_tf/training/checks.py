@@ -87,10 +87,7 @@ def _restored(run: Run, problems: list[str]) -> RestorePlan:
 
 
 def _new(run: Run) -> list[str]:
-    """Variables of --reinit_layers: of the top layers, and of the pooler (Zhang et al., 2021)."""
-    count, layers = run.spec.train.reinit_layers, run.config.weighted_layers
-    top = {parts.POOLER, *range(layers - count, layers)} if count else set()
-    return [name for name in encoder_shapes(run.config) if parts.part_of(name) in top]
+    return [name for name in encoder_shapes(run.config) if parts.part_of(name) in run.new_parts]
 
 
 def _of_files(run: Run) -> Iterator[str]:

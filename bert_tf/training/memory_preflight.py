@@ -138,7 +138,8 @@ def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         evaluates=train.eval_every_n_steps > 0,
         growth=run.machine.session_config.gpu_options.allow_growth,
     )
-    return with_adapted(with_head(options, heads.make_head(run.task.family.head), run.config), run.spec.asked, run.config)
+    options = with_head(options, heads.make_head(run.task.family.head), run.config)
+    return with_adapted(options, run.spec.asked, run.config, run.new_parts)
 
 
 def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:

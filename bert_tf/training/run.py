@@ -25,6 +25,7 @@ from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.optimization.parts import POOLER
 from bert_tf.profiling.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
@@ -114,6 +115,12 @@ class Run:
     @functools.cached_property
     def loss_options(self) -> MakeLossOptions:
         return find_loss_options(self.spec.train, self.task)
+
+    @property
+    def new_parts(self) -> frozenset[str | int]:
+        """Of --reinit_layers: the top layers, and the pooler (Zhang et al., 2021)."""
+        count, layers = self.spec.train.reinit_layers, self.config.weighted_layers
+        return frozenset({POOLER, *range(layers - count, layers)}) if count else frozenset()
 
     @property
     def train_split(self) -> str:

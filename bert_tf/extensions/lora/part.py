@@ -34,13 +34,10 @@ class LowRankUpdates(Part):
     def check(self, run: Run) -> Iterator[str]:
         if TRAIN not in run.splits:
             return
-        rank, config = self.settings.lora_rank, run.config
         if run.source.from_scratch:
+            rank = self.settings.lora_rank
             raise FlagError(f"--lora_rank={rank}: updates belong to a trained checkpoint; name one with --init_checkpoint")
-        if rank > config.hidden_size:
-            raise FlagError(f"--lora_rank={rank}: above {config.hidden_size}, the width of the model's matrices")
-        if not chosen.matrices(self.settings, config, self._frozen(run)):
-            raise FlagError(f"--freeze={run.spec.train.freeze}: leaves no layer with updates (--lora_targets)")
+        chosen.refuse(self.settings, run.config, run.spec.train.frozen, run.new_parts)
         yield from ()
 
     def claimed(self, run: Run) -> None:

@@ -81,15 +81,18 @@ class Step(NamedTuple):
         return self._replace(options=dataclasses.replace(self.options, **changes))
 
 
-def with_adapted(options: ComputeOptions, asked: Mapping[str, Any], config: BertConfig) -> ComputeOptions:
+def with_adapted(
+    options: ComputeOptions, asked: Mapping[str, Any], config: BertConfig, new: frozenset[Part] = frozenset()
+) -> ComputeOptions:
     """Adds what an extension trains instead of all weights; `asked` are settings of extensions by the names of these.
 
-    Parts that are not trained at all, such as a pooler that the head does not read, must be among the frozen ones.
+    Parts that are not trained at all, such as a pooler that the head does not read, must be among the frozen ones. Those in
+    `new` are not of the checkpoint (--reinit_layers).
     """
     for name, settings in asked.items():
         adapts = extension.installed()[name].adapts
         if adapts:
-            adapted = extension.load(adapts)(settings, config, options.frozen)
+            adapted = extension.load(adapts)(settings, config, options.frozen, new)
             return dataclasses.replace(options, adapted=adapted, frozen=options.frozen | {EMBEDDINGS})
     return options
 

@@ -1,5 +1,7 @@
 """Forecasts of the memory of low-rank updates: beside real steps, by hand, and by the command."""
 
+import math
+
 import pytest
 
 import bert_tf
@@ -44,6 +46,15 @@ def test_weights_slots_and_gradients_by_hand():
     plain, found = (forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model)) for asked in ({}, {"lora": WAYS[0][0]}))
     assert found.weights - plain.weights == 4 * 4 * (8 * 8 + 8 * 8)
     assert found.slots == 2 * 4 * (4 * (8 * 8 + 8 * 8) + 2 * 8 + 2 + 8 * 8 + 8)
+
+
+def test_layers_that_begin_anew_are_trained_themselves():
+    """The upper of 2 layers: one query and one value of 8 x 8 have an update of rank 8, the layer has slots of its own."""
+    model, asked = BertConfig.tiny(), {"lora": WAYS[0][0]}
+    new = frozenset({"pooler", 1})
+    found = forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model, new))
+    layer = sum(math.prod(shape) for name, shape in encoder_shapes(model).items() if "/layer_1/" in name)
+    assert found.slots == 2 * 4 * (2 * (8 * 8 + 8 * 8) + layer + 2 * 8 + 2 + 8 * 8 + 8)
 
 
 LARGE = BertConfig(30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)

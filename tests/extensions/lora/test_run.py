@@ -324,7 +324,9 @@ def test_a_rank_beyond_the_matrices_is_refused(own, tmp_path, capsys):
     assert classifier.run(*own.flags(tmp_path / "out", do_train=True, lora_rank=9)) == 2
     assert "--lora_rank=9: above 8, the width of the model's matrices" in capsys.readouterr().err
     assert classifier.run(*own.flags(tmp_path / "out", do_train=True, lora_rank=2, freeze="0,1")) == 2
-    assert "--freeze=0,1: leaves no layer with updates (--lora_targets)" in capsys.readouterr().err
+    assert "--freeze: no layer is left for the updates of --lora_rank" in capsys.readouterr().err
+    assert classifier.run(*own.flags(tmp_path / "out", do_train=True, lora_rank=2, freeze="0", reinit_layers=1)) == 2
+    assert "--freeze and --reinit_layers: no layer is left for the updates of --lora_rank" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
 
 
