@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from bert_tf.head_spec import MEAN
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.run_layout import POOLING
-from bert_tf.settings import group, same, setting
+from bert_tf.settings import changed, group, same, setting
 from bert_tf.tasks import registry
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -36,6 +37,7 @@ _VECTORS = "STS-B-vectors"  # a task whose head has no variables, of an extensio
 _EXAMPLES = 400  # of dev, the first ones
 _ROWS = 32  # of a batch
 _POINTS = 100.0
+_OF_KEPT = ("output", "overwrite", "gate_data", "max_loss_of_metric")  # flags of exports that are kept
 _HEAD = ("format", "family", "largest difference", "MB", "seconds to open", "metric", "change in points")
 
 
@@ -57,7 +59,11 @@ class ExportSettings:
     compare: bool = setting(False, "print how exports of several runs differ from the package instead of keeping them")
 
     def __post_init__(self) -> None:
-        if not self.compare:
+        if self.compare:
+            idle = next((name for name in _OF_KEPT if name in changed(self)), None)
+            if idle:
+                raise FlagError(f"--{idle}: --compare keeps no export, and measures each on dev; leave it out")
+        else:
             if len(self.runs) > 1 and self.format not in (None, ONNX):
                 raise FlagError(
                     f"--format={self.format}: one run or checkpoint, not {len(self.runs)}; --format={ONNX} takes several"
@@ -130,24 +136,27 @@ class Comparison(NamedTuple):
     change: float | None  # of the metric, in points
 
 
-def compare(runs: Sequence[str], formats: Sequence[str]) -> Iterator[Comparison]:
-    """Yields a row per run and format (keys of `OPENERS`); deletes the exports."""
-    for run in runs:
-        model = _found(run, ModelOverrides())
+def compare(settings: ExportSettings) -> Iterator[Comparison]:
+    """Yields a row per run and format, by default each that has the precision and can be opened; deletes the exports."""
+    options = dataclasses.replace(settings.options, max_loss_of_metric=math.inf)  # the row tells the loss
+    formats = [name for name in OPENERS if options.precision in FORMATS[name].precisions]
+    for run in settings.runs:
+        model = _found(run, settings.model, settings.task_name)
+        model.refuse(model.task.family)
         examples = _examples(model)
-        for name in formats:
+        for name in [settings.format] if settings.format else formats:
             with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
-                yield _row(model, examples, name, Path(folder) / "exported")
+                yield _row(model, examples, Target(name, str(Path(folder) / "exported"), options=options))
 
 
-def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Comparison:
+def _row(model: Trained, examples: Sequence[Any], target: Target) -> Comparison:
     import numpy as np
 
     from bert_tf.batch.engine import computed
     from bert_tf.extensions.export import write as job
     from bert_tf.inputs.batching import TO_LONGEST
 
-    job.write(model, Target(name, str(folder)))
+    folder, name = job.write(model, target), target.format
     start = time.perf_counter()
     compute = OPENERS[name](folder)
     took = time.perf_counter() - start
@@ -193,8 +202,7 @@ def _run(call: Call) -> None:
     if not call.settings.compare:
         export(call.settings)
         return
-    formats = [call.settings.format] if call.settings.format else list(OPENERS)
-    rows = [tuple(map(_cell, row)) for row in compare(call.settings.runs, formats)]
+    rows = [tuple(map(_cell, row)) for row in compare(call.settings)]
     sys.stdout.write("".join(f"{line}\n" for line in table(_HEAD, rows, left=(0, 1, 5))))
 
 

@@ -13,6 +13,7 @@ from bert_tf.extensions.engines import converted as engines
 from bert_tf.extensions.export import gate
 from bert_tf.extensions.export.agreement import require_agreement
 from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_kept_files
+from bert_tf.extensions.export.onnx_folder import record_in
 from bert_tf.training.settings import INT8
 
 _ONNX, _OPENVINO = "model.onnx", "model.xml"
@@ -43,4 +44,4 @@ def write(exported: ExportJob, folder: Path) -> None:
 
 
 def open_folder(folder: Path) -> Compute:
-    return engines.open_openvino(folder / _OPENVINO, FLOAT32, _ALL_THREADS)
+    return engines.open_openvino(folder / _OPENVINO, record_in(folder).get("precision", FLOAT32), _ALL_THREADS)

@@ -105,7 +105,7 @@ def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, c
         for options in ({}, {"pooling": "cls", "layers": 0, "normalize": True}):
             expected = encoder.encode(texts, **options)
             np.testing.assert_allclose(exported.encode(texts, **options), expected, rtol=1e-4, atol=1e-5)
-    (compared,) = command.compare([project.init_checkpoint], ["onnx"])
+    (compared,) = command.compare(command.ExportSettings((project.init_checkpoint,), "onnx", compare=True))
     assert (compared.kind, compared.format) == ("similarity", "onnx")
 
 

@@ -170,8 +170,9 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
                 (flag, "--gate_data=."),
                 "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface",
             )
-            for flag in ("--format=onnx", "--format=saved_model", "--compare")
+            for flag in ("--format=onnx", "--format=saved_model")
         ),
+        (("--compare",), "--output: --compare keeps no export, and measures each on dev; leave it out"),
     ],
 )
 def test_data_that_would_not_be_measured_is_refused(run, call, flags, message):
@@ -200,7 +201,8 @@ def test_an_export_is_compared_with_the_package(tmp_path, monkeypatch, turned):
 
     if turned:
         monkeypatch.setitem(OPENERS, "saved_model", turning)
-    (row,) = operation.compare([str(runs.write_run(tmp_path / "run", runs.CASES["pairs"].record))], ["saved_model"])
+    folder = runs.write_run(tmp_path / "run", runs.CASES["pairs"].record)
+    (row,) = operation.compare(ExportSettings((str(folder),), "saved_model", compare=True))
     assert (row.format, row.kind, row.metric) == ("saved_model", "classification", "accuracy")
     assert row.difference > 0.1 if turned else row.difference < 1e-4
     assert (row.change != 0.0) == turned
@@ -208,8 +210,21 @@ def test_an_export_is_compared_with_the_package(tmp_path, monkeypatch, turned):
     assert row.load_s > 0
 
 
+def test_a_comparison_follows_the_flags_of_an_export(tmp_path, monkeypatch):
+    """Its task and length, and its precision, in formats that have it."""
+    folder = runs.write_run(tmp_path / "run", runs.CASES["pairs"].record)
+    (folder / "run_config.json").unlink()
+    written = []
+    monkeypatch.setattr(operation, "_row", lambda model, _, target: written.append((model, target)))
+    flags = {"runs": [str(folder)], "compare": True, "task_name": "MRPC", "max_seq_length": 16, "precision": "int8"}
+    list(operation.compare(read_settings(ExportSettings, flags)))
+    assert [target.format for _, target in written] == ["onnx", "openvino"]
+    for model, target in written:
+        assert (model.task.name, model.max_seq_length, target.options.precision) == ("MRPC", 16, "int8")
+
+
 @pytest.mark.parametrize("write", [lambda to: runs.write_run(to, {**runs.CASES["contrastive"].record}), pretrained.write_run])
 def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path, write):
-    (row,) = operation.compare([str(write(tmp_path / "run"))], ["saved_model"])
+    (row,) = operation.compare(ExportSettings((str(write(tmp_path / "run")),), "saved_model", compare=True))
     assert (row.difference, row.change) == (None, None)
     assert row.size_mb > 0.1
