@@ -172,6 +172,10 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
             )
             for flag in ("--format=onnx", "--format=saved_model")
         ),
+        (
+            ("--format=huggingface", "--compare"),
+            "--format=huggingface: cannot be opened here; name saved_model, onnx, openvino, or leave out --compare",
+        ),
         (("--compare",), "--output: --compare keeps no export, and measures each on dev; leave it out"),
     ],
 )
