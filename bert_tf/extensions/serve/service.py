@@ -55,7 +55,7 @@ class Service:
         self.workers: Workers | None = None  # in use
         self.names: tuple[str, ...] = names_of(config.runs) if len(config.runs) > 1 else ()  # of several models
         self.models: tuple[Description, ...] = ()  # in use; none while the first is loaded
-        self._retired: list[Workers] = []
+        self._retired: list[Workers] = []  # and those that are being loaded, or have ended since the last exchange
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
         self._inside = 0
@@ -197,7 +197,7 @@ class Service:
         """Routes further requests to the new workers; the old ones finish what they accepted and exit."""
         named = tuple(dataclasses.replace(model, name=name) for model, name in zip(models, self.names))
         earlier, self.workers, self.models = self.workers, workers, named or models
-        self._retired.remove(workers)
+        self._retired = [one for one in self._retired if one is not workers and not one.join(0.0)]
         if earlier is not None:
             self._retired.append(earlier)
             earlier.retire()

@@ -174,6 +174,14 @@ class TestReload:
             assert early.result(10)[1]["predictions"][0]["of"] == "model.ckpt-1"
             running.wait_for(lambda: not running.launcher.started[0].is_alive())
 
+    def test_workers_that_have_ended_are_let_go_of(self):
+        with Running(Toy(description()), Toy(SECOND), admin=True) as running:
+            for number in range(3):
+                assert running.ask("/reload", b"")[0] == 200
+                running.wait_for(lambda: running.launcher.started[number].is_alive() is False)  # noqa: B023
+                running.wait_for(lambda: all(one.join(0.0) for one in running.service._retired))
+            assert len(running.service._retired) == 1
+
     def test_a_request_that_was_read_before_is_computed_after(self, monkeypatch):
         with Running(Toy(description()), Toy(SECOND)) as running:
             read = running.service._read
