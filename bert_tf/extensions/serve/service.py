@@ -10,7 +10,7 @@ import functools
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,11 +77,12 @@ class Service:
 
     async def start(self) -> None:
         workers = self._made()
+        watches = {run: Watch(run) for run in self._config.runs} if self.computing.watch else {}  # before models are chosen
         workers.start()
         self._retired.append(workers)  # so that a shutdown during loading ends it
         self._exchange(workers, await asyncio.wrap_future(workers.first))
-        if self.computing.watch:
-            self._spawn(self._watch())
+        if watches:
+            self._spawn(self._watch(watches))
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
@@ -209,8 +210,7 @@ class Service:
         self.metrics.queue_requests.set_function(lambda: workers.queue.requests)
         log.info("serving %s", ", ".join(model.checkpoint for model in self.models))
 
-    async def _watch(self) -> None:
-        watches = {run: Watch(run) for run in self._config.runs}
+    async def _watch(self, watches: Mapping[str, Watch]) -> None:
         pause, again = 0.0, math.inf  # after a reload that failed, as for want of memory
         while True:
             await asyncio.sleep(_LOOK_S)
@@ -253,10 +253,15 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
 
 
 class Watch:
-    """Watches the checkpoint lists of a run, the file of a model in another format, or the index of a single checkpoint."""
+    """Watches the checkpoint lists of a run, the file of a model in another format, or the index of a single checkpoint.
+
+    Of a folder that has none of these, as of Hugging Face or PEFT, it watches all files.
+    """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
         self._run = Path(run)
+        self._has_list = True
+        self._has_list = any(self._look())
         self._known = self._seen = self._look()
 
     def has_changed(self) -> bool:
@@ -269,7 +274,9 @@ class Watch:
 
     def _look(self) -> tuple[object, ...]:
         if not self._run.is_dir():
-            return (_stamp(self._run.with_name(f"{self._run.name}.index")),)
+            return (_stamp(self._run.with_name(f"{self._run.name}.index")), _stamp(self._run))
+        if not self._has_list:
+            return tuple((path.name, _stamp(path)) for path in sorted(self._run.glob("*")) if path.is_file())
         exported, best = model_formats.file_of(self._run), _stamp(self._run / BEST / LIST)
         return (exported and _stamp(exported), _stamp(self._run / _PUBLISHED), best, None if best else _stamp(self._run / LIST))
 

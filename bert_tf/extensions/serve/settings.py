@@ -115,6 +115,9 @@ class ServeConfig:
         """Puts the models of a folder in its place, and refuses several that cannot be served at once."""
         named = values.get("runs") or ()
         runs = tuple(model for run in named for model in model_formats.models_in(run))
+        of_hub = next(filter(prefixes.as_hub_name, runs), None)
+        if of_hub and values.get("watch"):
+            raise FlagError(f"--watch: {of_hub} is a model of the hub, which is not watched; SIGHUP fetches it again")
         if len(runs) > 1:
             names_of(runs)
             together()

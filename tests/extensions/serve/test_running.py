@@ -49,12 +49,13 @@ def test_each_goes_to_its_group():
         ({"workers": 0}, "--workers=0: expected at least 1"),
         ({"max_delay_ms": float("nan")}, "--max_delay_ms=nan: not a number"),
         ({"layers": "x"}, "--layers=x: write whole numbers"),
+        ({"watch": True, "run": "hub:org/name"}, "--watch: hub:org/name is a model of the hub, which is not watched"),
         ({"host": ""}, "--host is empty"),
     ],
 )
 def test_what_cannot_be_is_one_line(values, message):
     with pytest.raises(FlagError, match=message):
-        configured("out", **values)
+        configured(values.pop("run", "out"), **values)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,8 @@ def test_what_cannot_be_is_one_line(values, message):
         (["checkpoint"], "", None, [False, False, False]),  # the run is gone
         (["checkpoint", "best/checkpoint"], "", "checkpoint", [False, False, False]),
         (["checkpoint", "best/checkpoint"], "", "best/checkpoint", [False, True, False]),
+        (["model.safetensors", "config.json"], "", "model.safetensors", [False, True, False]),
+        (["adapter_model.safetensors", "adapter_config.json"], "", "adapter_config.json", [False, True, False]),
         (["model.ckpt-20.index"], "model.ckpt-20", "model.ckpt-20.index", [False, True, False]),
     ],
 )

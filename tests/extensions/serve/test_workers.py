@@ -212,6 +212,16 @@ class TestReload:
         with Running(Toy(description()), Toy(SECOND, problem="no memory"), Toy(SECOND), watch=True) as running:
             running.wait_for(lambda: running.service.models[0].step == "model.ckpt-2")
 
+    def test_a_checkpoint_that_appears_while_the_first_is_loaded_is_served(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(service, "_LOOK_S", 0.01)
+        (tmp_path / "checkpoint").write_text("1")
+        first = Loading()
+        with Running(first, Toy(SECOND), runs=[str(tmp_path)], waits=False, watch=True) as running:
+            running.wait_for(lambda: running.launcher.started)
+            (tmp_path / "checkpoint").write_text("20")
+            first.free.set()
+            running.wait_for(lambda: running.service.models and running.service.models[0].step == "model.ckpt-2")
+
     def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
         toys = Toy(description()), Toy(description()), Toy(SECOND), Toy(SECOND, problem="no memory")
         with Running(*toys, workers=2, admin=True) as running:
