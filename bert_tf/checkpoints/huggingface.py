@@ -18,7 +18,7 @@ from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes, task_head
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HubName
-from bert_tf.checkpoints.reader import problem_of_values, refuse_problem, write_checkpoint
+from bert_tf.checkpoints.reader import CheckpointReader, problem_of_values, refuse_problem, write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
@@ -38,6 +38,7 @@ _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_tok
 _FORMAT = b"2"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
+_WITH_POOLER = ("ForSequenceClassification", "ForMultipleChoice")  # classes whose heads read it
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
@@ -66,6 +67,9 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
     pairs += _heads(config, names, architecture)
     problems += _problems(stored.entries, names, pairs, config)
+    reads_pooler = any(name in architecture for name in _WITH_POOLER) and task_head(pair.published for _, pair in pairs)
+    if reads_pooler and not has_pooler:
+        problems.append(f"its head reads {ENCODERS[config.model_type].pooler}, which is missing")
     refuse(path, problems)
     weights = {} if has_pooler else _new_pooler(config)
     if not has_pooler:
@@ -309,6 +313,11 @@ def _add(digest: Any, paths: Iterable[Path]) -> None:
             with files.open_plain(path) as stream:
                 for block in iter(lambda stream=stream: stream.read(1 << 20), b""):  # type: ignore[misc]
                     digest.update(block)
+
+
+def has_new_pooler(reader: CheckpointReader, config: BertConfig) -> bool:
+    """Whether a checkpoint has the pooler of a conversion of a file without one."""
+    return all(name in reader.shapes and np.array_equal(reader[name], value) for name, value in _new_pooler(config).items())
 
 
 def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:

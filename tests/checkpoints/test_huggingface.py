@@ -68,6 +68,16 @@ def test_a_model_without_pooler_gets_a_new_one(folder, caplog):
     assert "has no pooler: it is newly initialized" in caplog.text
 
 
+def test_a_classifier_without_the_pooler_that_it_reads_is_refused(folder):
+    head = {"classifier.weight": np.ones((2, CONFIG.hidden_size), np.float32), "classifier.bias": np.zeros(2, np.float32)}
+    rewrite(folder, lambda name, array: None if name.startswith("pooler") else (name, array))
+    path = folder / "model.safetensors"
+    safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
+    assert "output_weights" in huggingface.read_weights(path, CONFIG, architecture="['BertForTokenClassification']")
+    with pytest.raises(CheckpointError, match="its head reads pooler.dense, which is missing"):
+        huggingface.read_weights(path, CONFIG, architecture="['BertForSequenceClassification']")
+
+
 @pytest.mark.parametrize(("changed", "kept"), [(0.0, True), (0.5, False)])
 def test_a_head_with_word_vectors_of_its_own_is_left_out(folder, caplog, changed, kept):
     path = folder / "model.safetensors"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import converted_files, saved
+from bert_tf.checkpoints import converted_files, huggingface, saved
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HUB
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.reader import model_reader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
@@ -19,6 +19,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.extensions.lora import adapter, peft_format
 from bert_tf.extensions.lora.adapter import Adapter
 from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_WEIGHTS
+from bert_tf.extensions.lora.peft_format import Peft
+from bert_tf.head_spec import PUBLISHED_WEIGHTS
 from bert_tf.io import atomic, documents, files
 from bert_tf.tokenization import library
 from bert_tf.training import sources
@@ -58,10 +60,25 @@ def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, s
     return sources.checkpoint_of(marked, environment=environment).resolve()
 
 
+def _refuse_new_pooler(folder: Path, values: Mapping[str, Any], peft: Peft, config: BertConfig, parent: str) -> None:
+    """Raises CheckpointError if the head was trained on a pooler that neither the adapter nor its base has."""
+    has_pooler = any(name.startswith("bert/pooler/") for name in peft.entries)
+    reads_pooler = values.get("task_type") != peft_format.OF_TOKENS or config.output_transform
+    if PUBLISHED_WEIGHTS not in peft.entries or has_pooler or not reads_pooler:
+        return
+    if huggingface.has_new_pooler(model_reader(parent), config):
+        pooler = ENCODERS[config.model_type].pooler
+        raise CheckpointError(
+            f"{folder}: its head reads {pooler}, which neither it nor its base has; save it with PEFT's modules_to_save"
+        )
+
+
 def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, target: Path) -> None:
     beside = Path(parent_record.parent).parent
     config = BertConfig.from_json_file(beside / run_layout.CONFIG)
     peft = peft_format.read_peft(folder, values, config)
+    if not (folder / run_layout.RECORD).is_file():  # a run knows the pooler that it began with
+        _refuse_new_pooler(folder, values, peft, config, parent_record.parent)
     vocabulary = library.read_tokenizer(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()

@@ -38,9 +38,10 @@ Array = npt.NDArray[Any]
 _PREFIX = "base_model.model."
 _DOWN, _UP = ".lora_A.weight", ".lora_B.weight"
 _KEPT = re.compile(r"\.modules_to_save(?:\.\w+)?(?=\.)")  # in names that earlier versions wrote
+OF_TOKENS = "TOKEN_CLS"
 _TASKS = {
     **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), "SEQ_CLS"),
-    TAGS: "TOKEN_CLS",
+    TAGS: OF_TOKENS,
     SPAN: "QUESTION_ANS",
 }  # PEFT's types, by kind of head
 _ARCHITECTURES = {"QUESTION_ANS": "QuestionAnswering"}

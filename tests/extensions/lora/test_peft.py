@@ -177,6 +177,23 @@ def test_weights_of_another_model_are_refused(tmp_path):
         opened(folder)
 
 
+def without_pooler(path: Path, name: str) -> None:
+    tensors = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file({key: value for key, value in tensors.items() if name not in key}, path)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "deberta-v2"])
+def test_a_head_on_a_pooler_that_nobody_has_is_refused(kind, tmp_path):
+    folder, name = write_adapter(tmp_path / "x", kind), "pre_classifier" if kind == "distilbert" else "pooler.dense"
+    base = tmp_path / "x" / "base"
+    config = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps({**config, "architectures": []}))
+    for path in (folder / "adapter_model.safetensors", base / "model.safetensors"):
+        without_pooler(path, name)
+    with pytest.raises(CheckpointError, match=f"its head reads {name}, which neither it nor its base has; save it with"):
+        opened(folder)
+
+
 @pytest.mark.parametrize("name", [False, "gaussian", "eva", "orthogonal"])
 def test_initialisations_that_keep_the_parent_are_read(name, tmp_path):
     assert opened(write_adapter(tmp_path / "x", "bert", init_lora_weights=name))
