@@ -129,7 +129,7 @@ def make_plan(settings: PlanSettings) -> Plan:
 
 
 def as_json(plan: Plan) -> str:
-    step = plan.step
+    step, adapted = plan.step, plan.step.options.adapted
     return documents.to_json(
         {
             "fits": plan.fits,
@@ -141,7 +141,11 @@ def as_json(plan: Plan) -> str:
             "moment": plan.found.moment,
             "max_seq_length": step.tokens,
             "train_batch_size": step.batch_size,
-            "options": {**dataclasses.asdict(step.options), "frozen": sorted(map(str, step.options.frozen))},
+            "options": {
+                **dataclasses.asdict(step.options),
+                "frozen": sorted(map(str, step.options.frozen)),
+                "adapted": adapted and {**adapted._asdict(), "reads": sorted(adapted.reads)},
+            },
             "largest_batch": {str(length): batch for length, batch in plan.largest.items()},
             "levers": [bought._asdict() for bought in plan.levers],
             "combinations": [combination._asdict() for combination in plan.combinations],

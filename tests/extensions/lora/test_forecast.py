@@ -1,5 +1,6 @@
 """Forecasts of the memory of low-rank updates: beside real steps, by hand, and by the command."""
 
+import json
 import math
 
 import pytest
@@ -10,6 +11,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.extensions.lora import LoraSettings, chosen
 from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.extensions.memory_plan import command
 from bert_tf.profiling.forecast.compute_options import ComputeOptions, with_adapted
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
@@ -70,5 +72,7 @@ def test_the_command_forecasts_updates(tmp_path):
     assert updates.found.slots < whole.found.slots / 150
     assert updates.found.gradients < whole.found.gradients / 150
     assert "fits, " in str(updates)
+    adapted = json.loads(command.as_json(updates))["options"]["adapted"]
+    assert (adapted["reads"], len(adapted["added"])) == ([], 24)
     with pytest.raises(FlagError, match="--lora_targets: needs --lora_rank"):
         bert_tf.memory_plan(**step, lora_targets="all")
