@@ -61,7 +61,8 @@ class ExportSettings:
     def __post_init__(self) -> None:
         if self.compare:
             if self.format not in (None, *OPENERS):
-                raise FlagError(f"--format={self.format}: cannot be opened here; name {', '.join(OPENERS)}, or leave out --compare")
+                known = ", ".join(OPENERS)
+                raise FlagError(f"--format={self.format}: cannot be opened here; name {known}, or leave out --compare")
             idle = next((name for name in _OF_KEPT if name in changed(self)), None)
             if idle:
                 raise FlagError(f"--{idle}: --compare keeps no export, and measures each on dev; leave it out")

@@ -24,13 +24,13 @@ class Bought(NamedTuple):
 def levers(step: Step) -> dict[str, Step]:
     """Returns ways to reduce memory: flags of the training command, and the step with each."""
     options = step.options
-    half_frozen = options.frozen | {EMBEDDINGS, *range(step.config.num_hidden_layers // 2)}
+    half_frozen = options.frozen | {EMBEDDINGS, *range(step.config.weighted_layers // 2)}
     changes: dict[str, dict[str, Any]] = {
         f"--gradient_accumulation_steps={2 * options.micro_batches}": {"micro_batches": 2 * options.micro_batches},
         f"--gradient_accumulation_steps={4 * options.micro_batches}": {"micro_batches": 4 * options.micro_batches},
         "--recompute": {"recompute": True},
         "--precision=bfloat16": {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision},
-        f"--freeze={written(half_frozen)}": {"frozen": half_frozen},
+        f"--freeze={written(half_frozen)}": {"frozen": half_frozen} if can_freeze(step, half_frozen) else {},
         HOSTED: {"host_embeddings": True},
         "--pack_tokens": {"pack_tokens": True},
         "--custom_gradients": {"custom_gradients": True},
@@ -39,6 +39,12 @@ def levers(step: Step) -> dict[str, Step]:
     }
     changed = {flag: step.having(**change) for flag, change in changes.items()}
     return {flag: other for flag, other in changed.items() if other != step}
+
+
+def can_freeze(step: Step, frozen: Collection[Part]) -> bool:
+    """Whether something of an adapted encoder is still trained."""
+    adapted = step.options.adapted
+    return adapted is None or any(part not in frozen for part, _ in adapted.added)
 
 
 def written(frozen: Collection[Part]) -> str:

@@ -164,9 +164,9 @@ def _batches(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
 
 def _frozen(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     before = asked.options.frozen
-    for count in range(asked.config.num_hidden_layers + 1):
+    for count in range(asked.config.weighted_layers + 1):
         parts = before | {EMBEDDINGS, *range(count)}
-        if parts != before:
+        if parts != before and levers.can_freeze(asked, parts):
             yield f"--freeze={levers.written(parts)}", functools.partial(Step.having, frozen=parts)
 
 
@@ -203,9 +203,10 @@ def slowdown(asked: Step, other: Step) -> float:
 
 def _multiplications(step: Step) -> float:
     """Returns the encoder's multiplications per example: one pass for the output, one more for each gradient."""
-    frozen, last = step.options.frozen, step.config.num_hidden_layers - 1
+    last = step.config.num_hidden_layers - 1
+    frozen = {number for number in range(last + 1) if step.config.weights_of_layer(number) in step.options.frozen}
     trained = [number for number in range(last + 1) if number not in frozen]
-    lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are needed
+    lowest = 0 if EMBEDDINGS not in step.options.frozen else min(trained, default=last + 1)  # gradients are needed down to it
     passes = 0
     for number in range(last + 1):
         again = step.options.recompute and lowest <= number < last

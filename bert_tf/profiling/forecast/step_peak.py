@@ -211,9 +211,8 @@ class _Step:
         return 1 + (lowest if self._options.recompute else 2 * lowest)
 
     def _trains_layer(self, number: int) -> bool:
-        if self._options.adapted is None:
-            return number not in self._options.frozen
-        return self._learned.get(self._config.weights_of_layer(number), 0) > 0
+        weights = self._config.weights_of_layer(number)
+        return weights not in self._options.frozen if self._options.adapted is None else self._learned.get(weights, 0) > 0
 
     def _all_gradients(self) -> int:
         return sum(stage.gradient for stage in self._stages)

@@ -76,3 +76,16 @@ def test_the_command_forecasts_updates(tmp_path):
     assert (adapted["reads"], len(adapted["added"])) == ([], 24)
     with pytest.raises(FlagError, match="--lora_targets: needs --lora_rank"):
         bert_tf.memory_plan(**step, lora_targets="all")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"lora_rank": 5000}, "--lora_rank=5000: above 1024, the width of the model's matrices"),
+        ({"lora_rank": 8, "freeze": "0-23"}, "--freeze: no layer is left for the updates of --lora_rank"),
+    ],
+)
+def test_what_training_refuses_is_not_planned(flags, message, tmp_path):
+    (tmp_path / "bert_config.json").write_text(LARGE.to_json())
+    with pytest.raises(FlagError, match=message):
+        bert_tf.memory_plan(bert_config_file=str(tmp_path / "bert_config.json"), gpu_memory_mb=5175, **flags)

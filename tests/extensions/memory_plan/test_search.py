@@ -11,7 +11,7 @@ from bert_tf.extensions.memory_plan import levers, search
 from bert_tf.extensions.memory_plan.search import slowdown
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.forecast import fitting
-from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, Step
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, Adapted, ComputeOptions, Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE, fits, largest_batch
 from bert_tf.profiling.forecast.step_peak import forecast
 
@@ -30,6 +30,29 @@ def test_levers_are_those_that_are_not_pulled_yet():
     ((flag, step),) = ((flag, step) for flag, step in frozen.items() if "freeze" in flag)
     assert flag == "--freeze=embeddings,0-6,9,pooler"
     assert parse_frozen(flag.partition("=")[2]) == step.options.frozen
+
+
+def test_layers_that_share_weights_are_frozen_together():
+    """All twelve have one layer's weights: frozen, none is trained, as of a model whose twelve layers are frozen."""
+    shared = dataclasses.replace(BASE, layer_groups=1)
+    step, whole = Step(shared, 128, 64), Step(BASE, 128, 64)
+    assert not {flag for flag in levers.levers(step) if "0-" in flag}
+    (flags,) = (combination.flags for combination in search.cheapest(step, 250 * MEBIBYTE))
+    assert "--freeze=embeddings,0" in flags
+    frozen = step.having(frozen=frozenset({"embeddings", 0}))
+    of_whole = whole.having(frozen=frozenset({"embeddings", *range(12)}))
+    assert forecast(*frozen).activations == forecast(*of_whole).activations
+    assert slowdown(step, frozen) == slowdown(whole, of_whole)
+
+
+@pytest.mark.parametrize("adapted", [0, 11])
+def test_nothing_is_proposed_that_leaves_no_update(adapted):
+    of_layer = ((adapted, ((768, 8), (8, 768))),)
+    options = ComputeOptions(adapted=Adapted(of_layer, of_layer, frozenset()), frozen=frozenset({"embeddings"}))
+    step = Step(BASE, 128, 8, options)
+    levels = [flag for flag, _ in search._frozen(step)]
+    assert levels == [f"--freeze=embeddings,0-{last}" if last else "--freeze=embeddings,0" for last in range(adapted)]
+    assert ("--freeze=embeddings,0-5" in levers.levers(step)) == (adapted > 5)
 
 
 def test_a_lever_says_what_it_buys():
