@@ -49,6 +49,7 @@ class LowRankUpdates(Part):
             layers=run.layers,
             parent_name=run.spec.model.init_checkpoint or "",
         )
+        peft_format.remove(run.output_dir)  # its training goes on
         note.write(run.output_dir)
 
     def adaptation(self, run: Run, plan: RestorePlan) -> LowRank:

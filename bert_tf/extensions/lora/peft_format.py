@@ -64,8 +64,7 @@ def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: Ber
     kind = family.head.kind
     why = _obstacle(updates, adapter, config, kind)
     if why is not None:
-        for name in (PEFT_CONFIG, PEFT_WEIGHTS):  # of a version that wrote them
-            (folder / name).unlink(missing_ok=True)
+        remove(folder)  # those of a version that wrote them
         log.warning("no %s: %s", PEFT_WEIGHTS, why)
         return
     architecture = huggingface_export.of_encoder(CLASSES[kind], config)
@@ -99,6 +98,13 @@ def write(folder: Path, updates: CheckpointReader, adapter: Adapter, config: Ber
     }
     _save({name: np.ascontiguousarray(value, np.float32) for name, value in tensors.items()}, folder / PEFT_WEIGHTS)
     atomic.write_text(folder / PEFT_CONFIG, documents.to_json(content, indent=2, sort_keys=True) + "\n")
+
+
+def remove(folder: Path) -> None:
+    """Removes the files, so that none is of another checkpoint; half of them are no adapter."""
+    with atomic.readable_errors(folder):
+        for name in (PEFT_CONFIG, PEFT_WEIGHTS):
+            (folder / name).unlink(missing_ok=True)
 
 
 def _obstacle(updates: CheckpointReader, adapter: Adapter, config: BertConfig, kind: str) -> str | None:

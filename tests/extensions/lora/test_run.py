@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from bert_tf.checkpoints.reader import model_reader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.progress_hook import ProgressHook
-from bert_tf.extensions.lora import adapter
+from bert_tf.extensions.lora import LoraSettings, adapter
 from bert_tf.extensions.lora.names import DOWN, UP
+from bert_tf.extensions.lora.part import LowRankUpdates
 from tests import classifier
 from tests.integration import commands
 from tests.tiny import held, write_project
@@ -318,6 +320,15 @@ def test_seeds_are_runs_with_updates(own, tmp_path):
     for seed in (1, 2):
         assert (tmp_path / "out" / f"seed-{seed}" / "adapter_model.safetensors").is_file()
         assert held(tmp_path / "out" / f"seed-{seed}" / "model.ckpt-2").keys() == HELD
+
+
+def test_files_for_peft_of_earlier_checkpoints_go_when_the_training_goes_on(tmp_path):
+    for name in ("parent.ckpt.index", "adapter_config.json", "adapter_model.safetensors"):
+        (tmp_path / name).write_text("of an earlier step")
+    run = mock.Mock(output_dir=tmp_path, layers=(), **{"source.checkpoint": str(tmp_path / "parent.ckpt")})
+    run.spec.model.init_checkpoint = None
+    LowRankUpdates(LoraSettings(lora_rank=2)).claimed(run)
+    assert {path.name for path in tmp_path.iterdir()} == {"parent.ckpt.index", "adapter.json"}
 
 
 def test_a_rank_beyond_the_matrices_is_refused(own, tmp_path, capsys):
