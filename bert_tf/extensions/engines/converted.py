@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from bert_tf.training.settings import INT8
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
 _LAYOUT = 3  # of the graph: a greater number reconverts all models
-_KEPT = 8
+_KEPT, _DAY_S = 8, 86_400
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
 
 
@@ -71,17 +72,19 @@ class ConvertedModels:
                 make(temporary / name)
                 write_sums(temporary)
 
+        with contextlib.suppress(OSError):  # it is not there yet, or the home is read-only
+            os.utime(folder)
         made = unchanged(folder, write) / name
-        self._tidy(folder)
+        self._tidy()
         return made
 
-    def _tidy(self, used: Path) -> None:
-        """Marks a folder as used, deletes the least recently used."""
+    def _tidy(self) -> None:
+        """Deletes the least recently used, but none of the last day: a command may have more models, another be opening one."""
         with contextlib.suppress(OSError):  # another process has deleted one, or the home is read-only
-            os.utime(used)
             folders = [path for path in self._folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
             for old in sorted(folders, key=lambda path: path.stat().st_mtime_ns)[:-_KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
+                if time.time() - old.stat().st_mtime > _DAY_S:
+                    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -2,12 +2,14 @@ import dataclasses
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.engines import converted, converted_engine
 from bert_tf.extensions.engines.converted import FOLDER
@@ -161,6 +163,17 @@ def test_keeps_those_that_were_used_last(tmp_path, monkeypatch):
         for folder in (tmp_path / FOLDER).glob("[!.]*"):
             os.utime(folder, ns=(0, os.stat(folder).st_mtime_ns if number else 0))
     assert len(list((tmp_path / FOLDER).glob("[!.]*"))) == 2
+
+
+def test_several_models_of_a_command_are_each_converted_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(converted, "_KEPT", 2)
+    written = []
+    monkeypatch.setattr(converted, "_write", lambda model, path: written.append(path.write_text(model.digest)))
+    models = [SimpleNamespace(digest=str(number), config=BertConfig.tiny(), head=None) for number in range(4)]
+    for _ in range(2):
+        for model in models:
+            converted.ConvertedModels(tmp_path).onnx(model, "float32")
+    assert len(written) == 4
 
 
 def test_a_failed_conversion_leaves_nothing(model, tmp_path, monkeypatch):
