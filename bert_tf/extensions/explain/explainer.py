@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -81,16 +82,17 @@ class _Gradients:
         return _Graph(inputs, baseline, alphas, weights, points, values, slopes)
 
     def compute(
-        self, explained: _ExplainedOutput, ids: Array, alphas: Array, *, slopes: bool = True
+        self, explained: _ExplainedOutput, ids: Array, alphas: Array, part: slice, *, slopes: bool = True
     ) -> tuple[Floats, Array | None]:
-        """Values [C] and slopes [C, R, T], if required, at points: ids [C, R, T] and alphas [C]."""
+        """Values [C] and slopes [C, R, T], if required, of a part of the rows at points: ids [C, R, T] and alphas [C]."""
         built, (count, rows, tokens) = self._graph, ids.shape
+        weights = explained.weights[part]
         feeds = {
-            **{built.inputs[name]: np.tile(field, [count, 1]) for name, field in explained.batch.items()},
+            **{built.inputs[name]: np.tile(field[part], [count, 1]) for name, field in explained.batch.items()},
             built.inputs[_IDS]: ids.reshape(count * rows, tokens),
-            built.baseline: np.tile(explained.baseline, [count, 1]),
+            built.baseline: np.tile(explained.baseline[part], [count, 1]),
             built.alphas: np.repeat(alphas, rows),
-            built.weights: np.tile(explained.weights, [count, *[1] * (explained.weights.ndim - 1)]),
+            built.weights: np.tile(weights, [count, *[1] * (weights.ndim - 1)]),
             built.points: np.repeat(np.arange(count), rows),
         }
         with readable_errors(self._checkpoint):
@@ -108,24 +110,32 @@ class _ExplainedOutput(NamedTuple):
     weights: Array  # see `Target`
     words: Words
     mask_id: int
+    adds_rows: bool  # see `Explained`
 
-    def values(self, ids: Array, alphas: Array) -> Floats:
-        """[C] at points: ids [C, R, T] and alphas [C]."""
-        parts = [self.gradients.compute(self, ids[part], alphas[part], slopes=False)[0] for part in self._parts(len(ids))]
-        return np.concatenate([np.zeros(0), *parts])
+    def values(self, ids: Callable[[slice, slice], Array], alphas: Array) -> Floats:
+        """[C] at points with alphas [C]; `ids` makes those [C, R, T] of a part of the points and rows."""
+        total = np.zeros(len(alphas))
+        for points, rows in self._parts(len(alphas)):
+            total[points] += self.gradients.compute(self, ids(points, rows), alphas[points], rows, slopes=False)[0]
+        return total
 
     def integral(self, alphas: Array, factors: Array) -> Floats:
         """[R, T] sum of the slopes at alphas [C], multiplied by factors [C]."""
         total = np.zeros(self.baseline.shape)
-        for part in self._parts(len(alphas)):
-            ids = np.broadcast_to(self.batch[_IDS], [len(alphas[part]), *self.baseline.shape])
-            _, slopes = self.gradients.compute(self, ids, alphas[part])
-            total += np.tensordot(factors[part], cast(Array, slopes).astype(np.float64), 1)
+        for points, rows in self._parts(len(alphas)):
+            of_rows = self.batch[_IDS][rows]
+            ids = np.broadcast_to(of_rows, [len(alphas[points]), *of_rows.shape])
+            _, slopes = self.gradients.compute(self, ids, alphas[points], rows)
+            total[rows] += np.tensordot(factors[points], cast(Array, slopes).astype(np.float64), 1)
         return total
 
-    def _parts(self, count: int) -> list[slice]:
-        size = max(1, _TOKENS // self.baseline.size)
-        return [slice(first, first + size) for first in range(0, count, size)]
+    def _parts(self, count: int) -> Iterator[tuple[slice, slice]]:
+        """Points and rows that are computed together: all rows of several points, or some of one."""
+        rows, tokens = self.baseline.shape
+        of_rows = max(1, _TOKENS // tokens) if self.adds_rows else rows
+        of_points = max(1, _TOKENS // self.baseline.size)
+        for point, row in itertools.product(range(0, count, of_points), range(0, rows, of_rows)):
+            yield slice(point, point + of_points), slice(row, row + of_rows)
 
     def by_word(self, of_tokens: Array) -> Floats:
         """Adds values of tokens [R, T] to those of words [W]."""
@@ -148,8 +158,8 @@ def _error(total: float, change: float) -> float:
 
 def _integrated_gradients(explained: _ExplainedOutput, *, steps: int, most_steps: int) -> _Scores:
     """Doubles the points of the quadrature until the scores add up to the change of the output."""
-    ids = np.stack([explained.batch[_IDS]] * 2)
-    baseline, output = explained.values(ids, np.array([0.0, 1.0])).tolist()
+    ids, ends = explained.batch[_IDS], np.array([0.0, 1.0])
+    baseline, output = explained.values(lambda points, rows: np.stack([ids[rows]] * len(ends[points])), ends).tolist()
     while True:
         of_tokens = explained.integral(*_quadrature(steps))
         error = _error(float(of_tokens.sum()), output - baseline)
@@ -168,9 +178,14 @@ def _quadrature(points: int) -> tuple[Floats, Floats]:
 def _occlusion(explained: _ExplainedOutput, **_: int) -> _Scores:
     """The drop of the output if a word is masked, for each word; the baseline masks all."""
     ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.mask_id
-    masked = [np.where(word == number, mask_id, ids) for number in range(len(explained.words.texts))]
-    points = np.stack([ids, np.where(word != SPECIAL, mask_id, ids), *masked])
-    output, baseline, *without = explained.values(points, np.ones(len(points))).tolist()
+    alphas = np.ones(2 + len(explained.words.texts))  # of the text, the baseline and each word
+
+    def occluded(points: slice, rows: slice) -> Array:
+        numbers = np.arange(-2, len(explained.words.texts))[points, None, None]
+        is_masked = np.where(numbers == -1, word[rows] != SPECIAL, (word[rows] == numbers) & (numbers >= 0))
+        return np.where(is_masked, mask_id, ids[rows])
+
+    output, baseline, *without = explained.values(occluded, alphas).tolist()
     drops = output - np.array(without, np.float64)
     return _Scores(drops, output, baseline, _error(float(drops.sum()), output - baseline), 0)
 
@@ -240,7 +255,14 @@ class Explainer(Session):
         words = tokenizer.words(traced, target.rows)
         baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
         return _ExplainedOutput(
-            self._gradients_in(engine), target.label, batch, baseline, target.weights, words, vocabulary.mask_id
+            self._gradients_in(engine),
+            target.label,
+            batch,
+            baseline,
+            target.weights,
+            words,
+            vocabulary.mask_id,
+            kind.adds_rows,
         )
 
 

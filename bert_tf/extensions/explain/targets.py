@@ -42,6 +42,7 @@ class Explained(NamedTuple):
     target: Callable[[Case], Target]
     score: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]  # from outputs, weights and [C R] points to [C]
     whole_words: bool = False  # the texts that the tokenizer reads are words
+    adds_rows: bool = True  # the score is a sum over rows, which can be computed apart
 
 
 def _weighted_sum(outputs: tf.Tensor, weights: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
@@ -148,7 +149,7 @@ NUMBER = Explained(_of_number, _weighted_sum)
 OPTION = Explained(_of_option, _weighted_sum)
 TAG = Explained(_of_tag, _weighted_sum, whole_words=True)
 ANSWER = Explained(_of_answer, _weighted_sum)
-PAIR = Explained(_of_pair, _cosine)
+PAIR = Explained(_of_pair, _cosine, adds_rows=False)
 EXPLAINED = {  # by kind of model
     CLASSIFICATION: LABEL,
     REGRESSION: NUMBER,

@@ -192,6 +192,28 @@ def test_a_text_in_windows_is_explained_as_a_whole():
     assert (target.label, target.weights.tolist()) == ("no", [[1 / 3, 0.0]] * 3)
 
 
+@pytest.mark.parametrize("method", ["integrated_gradients", "occlusion"])
+def test_no_batch_is_larger_than_some_windows(method, project, tmp_path, monkeypatch):
+    """Parts of the rows have the same sums."""
+    computed, compute = [], explainer._Gradients.compute
+
+    def counted(gradients, explained, ids, *others, **options):
+        computed.append(ids.size)
+        return compute(gradients, explained, ids, *others, **options)
+
+    monkeypatch.setattr(explainer._Gradients, "compute", counted)
+    text = " ".join(TOKENS[5 + n % 20] for n in range(60))
+    with bert_tf.load(write(tmp_path / "run", project, "classification"), long_text="windows", max_seq_length=24) as model:
+        examples, explain = model.reader.examples([("rain", text)]), model.session("explain", "").explain
+        (whole,) = explain(examples, method, steps=3, most_steps=3)
+        assert max(computed) > 3 * 24
+        computed.clear()
+        monkeypatch.setattr(explainer, "_TOKENS", 2 * 24)
+        (in_parts,) = explain(examples, method, steps=3, most_steps=3)
+    assert max(computed) <= 2 * 24
+    np.testing.assert_allclose(in_parts.scores, whole.scores, atol=1e-5)
+
+
 @pytest.mark.parametrize("text", ["w1  w2", " w1   w2  ", "w1 \n w2 "])
 def test_blanks_are_no_words(text):
     pytest.importorskip("tokenizers")
