@@ -17,7 +17,7 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.lora import adapter
-from bert_tf.extensions.lora.names import DOWN, UP
+from bert_tf.extensions.lora.names import ADAPTER, DOWN, UP
 
 Array = npt.NDArray[Any]
 
@@ -46,6 +46,11 @@ class Composed(CheckpointReader):
         self._parent = model_reader(self._adapter.parent)
         self._matrices = scopes(updates.shapes)
         config = BertConfig.from_json_file(folder / run_layout.CONFIG)
+        if len(self._adapter.layers) not in (0, config.num_hidden_layers):
+            number = len(self._adapter.layers)
+            raise CheckpointError(
+                f"{folder / ADAPTER}: damaged: {number} layers of the {config.num_hidden_layers} of the model; restore it"
+            )
         plan = plan_restore(self._parent, config, (), self._adapter.layers)
         encoder = encoder_shapes(config)
         own_names = [name for name in updates.shapes if f"/{DOWN}" not in name and f"/{UP}" not in name]  # nor their moments

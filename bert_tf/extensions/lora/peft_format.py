@@ -253,12 +253,14 @@ def by_published_names(stored: Mapping[str, Array], config: BertConfig, values: 
     used = set()
     for name, pair in known:
         if name in whole:
+            if not tensors[name].ndim or tensors[name].shape[0] % pair.share[1]:
+                raise CheckpointError(f"{path}: {name} is {list(tensors[name].shape)}, not {pair.share[1]} equal parts")
             entries[pair.published] = huggingface.as_published(tensors[name], pair, config)
             used.add(name)
         if name in of_modules and pair.transposed:
             module, scope = name.removesuffix(".weight"), pair.published.rpartition("/")[0]
             down, up = tensors[of_modules[name]], tensors.get(f"{module}{_UP}")
-            if up is None or down.ndim != 2 or up.ndim != 2 or up.shape[0] % pair.share[1]:
+            if up is None or down.ndim != 2 or up.ndim != 2 or not down.size or up.shape[0] % pair.share[1]:
                 raise CheckpointError(f"{path}: {module} has no pair of matrices lora_A and lora_B")
             entries[f"{scope}/{DOWN}"] = np.ascontiguousarray(down.T)
             entries[f"{scope}/{UP}"] = np.ascontiguousarray(np.split(up, pair.share[1])[pair.share[0]].T)

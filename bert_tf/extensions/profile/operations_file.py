@@ -112,19 +112,15 @@ def _check(record: Record) -> None:
     """Raises ValueError for a value of another kind, as in a file that was edited."""
     operations, gpus, peaks = record.operations, record.gpus.values(), record.matmul_peak_gflops.values()
     kernels = [kernel for operation in operations for kernel in operation.kernels]
-    numbers: list[Any] = [
-        record.steps,
-        record.step_us,
-        *peaks,
-        *(number for gpu in gpus for number in (gpu.steps, gpu.busy_us)),
-    ]
     timed: list[Operation | Kernel] = [*operations, *kernels]
+    divisors = [record.steps, record.step_us, *peaks, *(gpu.steps for gpu in gpus), *(each.calls for each in timed)]
+    numbers: list[Any] = [*divisors, *(gpu.busy_us for gpu in gpus)]
     for each in timed:
-        numbers += (each.calls, each.total_us, each.min_us, each.max_us)
+        numbers += (each.total_us, each.min_us, each.max_us)
     for operation in operations:
         numbers += (number for product, *times in operation.products for number in (*product, *times))
     texts = [text for one in operations for text in (one.name, one.type, one.device, one.dtype)]
-    if not all(type(number) in (int, float) and 0 <= number < math.inf for number in numbers) or not record.steps:
+    if not all(type(number) in (int, float) and 0 <= number < math.inf for number in numbers) or not all(divisors):
         raise ValueError("a number is not one")
     if not all(isinstance(text, str) for text in (*texts, *(kernel.name for kernel in kernels))):
         raise ValueError("a name is not a text")

@@ -107,10 +107,19 @@ def _encoding(record: Any) -> Mapping[str, Any]:
         )
         if record["pooling"] not in POOLINGS or not isinstance(record.get("checkpoint"), (str, type(None))):
             raise ValueError("pooling or checkpoint is unknown")
+        _columns(record)
+        if not isinstance(record.get("skip_bad_rows", False), bool):
+            raise ValueError("skip_bad_rows is no switch")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"unusable record of what made the vectors: {error}") from error
     encoding: Mapping[str, Any] = record
     return encoding
+
+
+def _columns(encoding: Mapping[str, Any]) -> Columns:
+    """Of the file that was encoded."""
+    columns = {name: value for name, value in encoding.get("columns", {}).items() if name in setting_names(Columns)}
+    return read_settings(Columns, columns)
 
 
 def _row(row: Any) -> Row:
@@ -144,9 +153,7 @@ class _Npy:
         with readable_errors(source):
             if files.digest(source) != wanted:
                 raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
-        encoding = self.encoding
-        columns = {name: value for name, value in encoding.get("columns", {}).items() if name in setting_names(Columns)}
-        self._texts = TextInputs(read_settings(Columns, columns), encoding.get("skip_bad_rows", False))
+        self._texts = TextInputs(_columns(self.encoding), self.encoding.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)
@@ -183,6 +190,8 @@ class _Npz:
             self.encoding = _encoding(documents.json_value(archive.read(encoding).decode()))
         self._start = _start(path, vectors)
         self._vectors = _mapped(path, self._start, vectors.file_size)
+        if not self._vectors.flags.c_contiguous:
+            raise ValueError(f"{VECTORS}.npy has its columns one after the other, not its vectors")
         self._unchecked_sum: int | None = vectors.CRC
         self.width = self._vectors.shape[1]
 

@@ -194,6 +194,26 @@ def test_a_head_on_a_pooler_that_nobody_has_is_refused(kind, tmp_path):
         opened(folder)
 
 
+@pytest.mark.parametrize(
+    ("kind", "tensor", "shape", "message"),
+    [
+        (
+            "bert",
+            "bert.encoder.layer.0.attention.self.query.lora_A.weight",
+            (0, 12),
+            "has no pair of matrices lora_A and lora_B",
+        ),
+        ("modernbert", "model.layers.0.attn.Wqkv.weight", (35, 12), r"is \[35, 12\], not 3 equal parts"),
+    ],
+)
+def test_tensors_of_sizes_that_cannot_be_are_refused(kind, tensor, shape, message, tmp_path):
+    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
+    config = BertConfig.from_dict(json.loads(values), source="huggingface")
+    tensors = {**held(kind, "adapter"), f"base_model.model.{tensor}": np.zeros(shape, np.float32)}
+    with pytest.raises(CheckpointError, match=message):
+        peft_format.by_published_names(tensors, config, {"lora_alpha": 1}, tmp_path)
+
+
 @pytest.mark.parametrize("name", [False, "gaussian", "eva", "orthogonal"])
 def test_initialisations_that_keep_the_parent_are_read(name, tmp_path):
     assert opened(write_adapter(tmp_path / "x", "bert", init_lora_weights=name))

@@ -1,5 +1,6 @@
 """Runs with low-rank updates: what they leave, what is read of it, and what they are combined with."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -198,6 +199,14 @@ def test_a_checkpoint_without_its_file_is_refused(trained, tmp_path):
     for path in copy.rglob("adapter.json"):
         path.unlink()
     with pytest.raises(CheckpointError, match="adapter.json: cannot be read: .*; it says whose low-rank updates these are"):
+        bert_tf.load(copy)
+
+
+def test_layers_that_are_not_those_of_the_model_are_refused(trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "out")
+    note = adapter.read_adapter(copy / "best")
+    dataclasses.replace(note, layers=(0,)).write(copy / "best")
+    with pytest.raises(CheckpointError, match="adapter.json: damaged: 1 layers of the 2 of the model; restore it"):
         bert_tf.load(copy)
 
 

@@ -84,7 +84,11 @@ def test_what_is_read_back_is_what_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "edit", [("steps", 0), ("steps", "2"), ("step_us", -1.0), ("calls", None), ("total_us", "a"), ("type", 7)]
+    "edit",
+    [
+        *[("steps", 0), ("steps", "2"), ("step_us", -1.0), ("step_us", 0), ("calls", None), ("calls", 0), ("total_us", "a")],
+        *[("type", 7), ("matmul_peak_gflops", {"float32": 0}), ("gpus", {"GPU:0": {"steps": 0, "busy_us": 1.0}})],
+    ],
 )
 def test_a_file_with_a_value_of_another_kind_is_a_problem_of_one_line(tmp_path, edit):
     path, (name, value) = tmp_path / "operations.json", edit

@@ -126,6 +126,15 @@ SPOILED_MEMBERS = {
     "a layer in words": ({"encoding__json": b'{"pooling": "mean", "layers": ["x"]}'}, "write whole numbers"),
     "no layers": ({"encoding__json": b'{"pooling": "mean", "layers": 1.5}'}, "write whole numbers"),
     "a long length": ({"encoding__json": json.dumps({**ENCODING, "max_seq_length": "x"})}, "max_seq_length='x': expected"),
+    "columns that are a list": ({"encoding__json": json.dumps({**ENCODING, "columns": []})}, "unusable record"),
+    "a switch of another kind": (
+        {"encoding__json": json.dumps({**ENCODING, "skip_bad_rows": 1})},
+        "skip_bad_rows is no switch",
+    ),
+    "vectors by columns": (
+        {"vectors__npy": npy(header((COUNT, WIDTH), fortran_order=True), VALUES.T.tobytes())},
+        "vectors.npy has its columns one after the other",
+    ),
     "a name of another kind": ({"encoding__json": json.dumps({**ENCODING, "checkpoint": 5})}, "checkpoint"),
     "lengths": ({"lengths__npy": b""}, "these are vectors of tokens"),
     "compressed": ({"encoding__json": COMPRESSED}, "encoding.json is compressed"),
