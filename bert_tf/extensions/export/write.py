@@ -13,6 +13,7 @@ from bert_tf import run_layout, versions
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import DataError, OutputError
 from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
@@ -26,6 +27,8 @@ from bert_tf.tasks.settings import CUSTOM
 from bert_tf.tasks.tables import usable
 
 _FILES = "files"  # key of the record, see `_contents`
+_BELOW = ("", "*/", "*/*/")  # runs of a sweep, of seeds or folds are below its folder
+_OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
 _LARGE = 1 << 20  # bytes; such files are not edited by hand
 
 
@@ -67,6 +70,8 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
         with atomic.replacing(folder) as temporary, readable_errors(folder):
             temporary.mkdir()
             yield temporary
+            for model in models:  # again: it took minutes
+                _refuse_foreign(folder, target, model.prefix)
         atomic.delete_unfinished(folder)
 
 
@@ -114,7 +119,8 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: is not a folder; name another --output")
-    if (folder / run_layout.RECORD).is_file() or folder.resolve() in Path(prefix).resolve().parents:
+    inside = (path for below in _BELOW for name in _OF_RUNS for path in folder.glob(f"{below}{name}"))
+    if folder.resolve() in Path(prefix).resolve().parents or any(inside):
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
     if target.overwrite or not any(folder.iterdir()):
         return

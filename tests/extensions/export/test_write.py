@@ -101,6 +101,31 @@ def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message
     assert not os.path.exists("gs:")
 
 
+@pytest.mark.parametrize("file", ["seed-1/run_config.json", "runs/a/checkpoint", "a/bert_model.ckpt.index"])
+def test_runs_below_a_folder_are_never_replaced(model, tmp_path, file):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="holds a run or its checkpoints; name another --output"):
+        write(model, tmp_path, overwrite=True)
+    assert path.read_text() == "mine"
+
+
+def test_files_that_appear_while_an_export_is_made_are_kept(model, tmp_path, monkeypatch):
+    other = tmp_path / "out" / "notes.txt"
+
+    def write_late(exported, folder):
+        _write(exported, folder)
+        other.parent.mkdir()
+        other.write_text("mine")
+
+    monkeypatch.setitem(FORMATS, "late", Format("late", write_late))
+    with pytest.raises(OutputError, match="holds something other than an export as late"):
+        write(model, tmp_path / "out", "late")
+    assert names(tmp_path) == ["out"]
+    assert other.read_text() == "mine"
+
+
 @pytest.mark.parametrize("content", [{"notes.txt": "mine"}, {"export.json": "{"}, {"export.json": '{"format": "another"}'}])
 def test_anything_else_is_replaced_only_when_told(model, tmp_path, content):
     for name, text in content.items():
