@@ -74,6 +74,8 @@ class ExportSettings:
             for name in ("format", "output"):
                 if getattr(self, name) is None:
                     raise FlagError(f"--{name} is required")
+        if "max_loss_of_metric" in changed(self.options) and self.options.precision == "float32":
+            raise FlagError("--max_loss_of_metric: is for --precision=int8 or bfloat16; leave it out")
         if self.options.gate_data and self.options.precision == "float32" and self.format != "huggingface":
             raise FlagError(
                 "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface; nothing else"

@@ -20,7 +20,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, setting_names, values_of
+from bert_tf.settings import MOST_EXAMPLES, changed, group, read_settings, setting, setting_names, values_of
 from bert_tf.tasks import names
 from bert_tf.training.settings import MachineSettings
 
@@ -61,6 +61,9 @@ class FillMaskSettings:
             raise FlagError("give exactly one of --text and --input")
         if (self.input is None) != (self.output is None):
             raise FlagError("--input and --output go together; the words of --text are printed")
+        of_files = [*changed(self.columns), *["skip_bad_rows"] * self.skip_bad_rows]
+        if self.text is not None and of_files:
+            raise FlagError(f"--{of_files[0]}: is for the rows of --input; leave it out")
 
     @property
     def files(self) -> FilePair:

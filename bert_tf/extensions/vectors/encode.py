@@ -86,6 +86,8 @@ class EncodeSettings:
             raise FlagError(f"--tokens: {NPY} cannot store where a text begins; name the output .npz, .parquet or .jsonl")
         if kind == PUBLISHED and self.options.normalize:
             raise FlagError(f"--normalize: --output_format={PUBLISHED} has the encoder's vectors unchanged")
+        if (kind == PUBLISHED or self.options.tokens) and self.options.pooling is not None:
+            raise FlagError(f"--pooling={self.options.pooling}: each token has a vector of its own; leave it out")
         if kind == PARQUET and importlib.util.find_spec("pyarrow") is None:
             raise FlagError(f"{self.output}: Parquet needs pyarrow: {extras.install('parquet')}, or name the output .npz")
         return kind

@@ -201,6 +201,10 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
             ("--format=huggingface", "--compare"),
             "--format=huggingface: cannot be opened here; name saved_model, onnx, openvino, or leave out --compare",
         ),
+        (
+            ("--format=onnx", "--max_loss_of_metric=0.1"),
+            "--max_loss_of_metric: is for --precision=int8 or bfloat16; leave it out",
+        ),
         (("--compare",), "--output: --compare keeps no export, and measures each on dev; leave it out"),
     ],
 )

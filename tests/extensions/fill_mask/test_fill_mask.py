@@ -148,6 +148,8 @@ def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
         (["--text=[MASK]", "--max_seq_length=2"], "--max_seq_length=2"),
         (["--input=in.txt", "--output=out.tsv"], "--output=out.tsv: words are written as JSON lines"),
         (["--input=in.txt", "--output=out.jsonl"], "in.txt: row 2: has no [MASK]"),
+        (["--text=[MASK]", "--skip_bad_rows"], "--skip_bad_rows: is for the rows of --input; leave it out"),
+        (["--text=[MASK]", "--id_column=id"], "--id_column: is for the rows of --input; leave it out"),
         (["--input=pairs.txt", "--output=out.jsonl"], "pairs.txt: row 1: is a pair; give one text"),
     ],
 )

@@ -191,6 +191,10 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
         (["--input=a.npz", "--output=./a.npz"], "is an input and an output"),
         (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is for .npy, .npz and .parquet"),
         (["--input=a", "--output=b.npy", "--tokens"], "npy cannot store where a text begins"),
+        *(
+            (["--input=a", "--output=b.jsonl", *flags, "--pooling=max"], "--pooling=max: each token has a vector of its own")
+            for flags in (["--tokens"], ["--output_format=published"])
+        ),
         (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: --output_format=published has"),
     ],
 )
