@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from bert_tf.errors import OutputError
 from bert_tf.extensions.placement_log import FILE
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
@@ -39,7 +40,11 @@ class PlacementHook(tf1.train.SessionRunHook):
         self._written = True
         placed = placed_operations(run_values.run_metadata)
         rows = [("op", "type", "device"), *placed]
-        atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
+        try:
+            atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
+        except OutputError as error:  # a failed record must not stop training
+            log.warning("--log_device_placement: %s", error)
+            return
         moved = moved_operations(run_context.session.graph, placed)
         log.info("where operations run, all of them in %s:\n%s", self._path, "\n".join(summary(placed, moved)))
 

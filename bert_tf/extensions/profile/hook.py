@@ -107,7 +107,11 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._profiling = True
         shutil.rmtree(self._folder, ignore_errors=True)  # of the same steps, before the run was interrupted
         if self._with_tensorflow:
-            tf.profiler.experimental.start(os.fspath(self._folder))
+            try:
+                tf.profiler.experimental.start(os.fspath(self._folder))
+            except tf.errors.OpError as error:  # the program profiles already
+                log.warning("--profile_steps: TensorFlow's profile is left out: %s", error.message)
+                self._with_tensorflow = False
         self._cuda.start()
 
     def _pass(self, phase: str, following: str) -> np.bool_:

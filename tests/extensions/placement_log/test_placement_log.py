@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 import tensorflow as tf
 
+from bert_tf.extensions.placement_log import FILE
 from bert_tf.extensions.placement_log.hook import PlacementHook, summary
 from tests import processes
 from tests.extensions.placement_log.placement_check import VARIANTS
@@ -28,6 +30,12 @@ def report():
     result = processes.run(["-m", "tests.extensions.placement_log.placement_check"])
     assert result.returncode == 0, result.stderr[-2000:]
     return json.loads(result.stdout)
+
+
+def test_a_file_that_cannot_be_written_does_not_stop_the_training(tmp_path, caplog):
+    (tmp_path / FILE).mkdir()
+    PlacementHook(tmp_path).after_run(None, SimpleNamespace(run_metadata=tf1.RunMetadata()))
+    assert f"--log_device_placement: {tmp_path / FILE}: " in caplog.text
 
 
 APART = pytest.mark.several_machines

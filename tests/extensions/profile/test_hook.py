@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run, stamps
 from bert_tf.estimator.saver import CheckpointHook
-from bert_tf.extensions.profile import hook, matmul_peak, operations_file, time_tables
+from bert_tf.extensions.profile import OPERATIONS, hook, matmul_peak, operations_file, time_tables
 from bert_tf.extensions.profile.hook import ProfileHook
 from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.inputs.batching import Schedule
@@ -205,6 +205,16 @@ def test_tables_of_a_real_run_agree_with_each_other(recorded):
     assert {"bert/embeddings/LayerNorm", "bert/encoder/layer_0/attention/self", "bert/pooler/dense"} <= paths
     first = {path.split("/")[0] for path in paths if not path.startswith("(")}
     assert first == {"bert", "head", "output_bias", "output_weights", "watch"}
+
+
+def test_a_program_that_profiles_already_is_recorded_without_tensorflows_profile(tmp_path, caplog):
+    tf.profiler.experimental.start(str(tmp_path / "other"))
+    try:
+        small_run(ProfileHook(tmp_path, StepRange(2, 3), environment={}), start=0, steps=5)
+    finally:
+        tf.profiler.experimental.stop()
+    assert "--profile_steps: TensorFlow's profile is left out: " in caplog.text
+    assert (tmp_path / OPERATIONS).is_file()
 
 
 def test_nsight_systems_without_nvtx_is_told_what_is_missing(tmp_path, monkeypatch, caplog):
