@@ -2,6 +2,7 @@
 
 from bert_tf.__main__ import COMMANDS, operation
 from bert_tf.cli import command_line
+from bert_tf.operations import command as declaring
 
 NAMES = sorted(COMMANDS.keys() - {"benchmark"})  # which belongs to a clone
 
@@ -17,13 +18,13 @@ def operations():
 
 
 def flags():
-    return {name: list(command_line.flags_of(one)) for name, one in operations().items()}
+    return {name: list(declaring.flags_of(one)) for name, one in operations().items()}
 
 
 def settings():
     """Returns those that a program can give too: none that says how to print."""
-    beam = command_line.BEAM  # a keyword too
-    return {name: [*command_line.settings_of_command(one), *[beam] * one.has_beam] for name, one in operations().items()}
+    beam = declaring.BEAM  # a keyword too
+    return {name: [*declaring.settings_of_command(one), *[beam] * one.has_beam] for name, one in operations().items()}
 
 
 def parser(name):

@@ -9,10 +9,9 @@ from typing import Any, cast
 
 from bert_tf import settings
 from bert_tf.cli.flags import action_of, asks_for_all, by_name, parse_flags, read_with_words
-from bert_tf.cli.help import BEAM, VERBOSITY, flags_of, help_text, settings_of_command, usage, words_of
 from bert_tf.cli.process import reports_go_to, run_command, setup_logging
 from bert_tf.errors import FlagError
-from bert_tf.operations.command import Actions, Call, Command
+from bert_tf.operations.command import BEAM, VERBOSITY, Actions, Call, Command, flags_of, settings_of_command, usage, words_of
 from bert_tf.settings import Setting
 
 _REST = "--"  # arguments after it are Beam's
@@ -22,9 +21,15 @@ def main(argv: Sequence[str], command: Command | Actions) -> int:
     """Runs a command line, its name first; returns the exit status, see `process.run_command`."""
     return run_command(
         lambda: _run(argv, command),
-        help_text=lambda: help_text(argv, command, everything=asks_for_all(argv)),
+        help_text=lambda: _help_text(argv, command),
         stopped=command.stopped,
     )
+
+
+def _help_text(argv: Sequence[str], command: Command | Actions) -> str:
+    from bert_tf.cli.help import help_text
+
+    return help_text(argv, command, everything=asks_for_all(argv))
 
 
 def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Call]:

@@ -9,11 +9,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf.cli.flags import Flag
-from bert_tf.operations.command import Actions, Command
-from bert_tf.settings import Setting, sections_of
+from bert_tf.operations.command import Actions, Command, own_flags, sections_of_command, usage, words_of
 
-BEAM = Flag("beam", bool, False, "run as an Apache Beam pipeline; arguments after -- go to Beam: -- --runner=DirectRunner")
-VERBOSITY = Flag("verbosity", int, 0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
 PROGRAM = "python -m bert_tf"
 
 _WIDEST, _NARROWEST, _NOT_A_TERMINAL = 100, 60, 80  # columns
@@ -30,27 +27,6 @@ def help_text(words: Sequence[str], command: Command | Actions, *, everything: b
         return _joined(_of_command(" ".join(words[:2]), command.actions[words[1]], everything=everything))
     of_each = (_of_command(f"{words[0]} {name}", action, everything=True) for name, action in command.actions.items())
     return _joined([*filled(command.title), "", *(_all(of_each) if everything else _of_actions(words[0], command))])
-
-
-def flags_of(command: Command) -> tuple[Flag, ...]:
-    rows = (row for row in settings_of_command(command) if not row.positional)
-    return (*rows, *_own(command))
-
-
-def settings_of_command(command: Command) -> list[Setting]:
-    return [row for rows in _sections(command).values() for row in rows]
-
-
-def words_of(command: Command) -> list[Setting]:
-    """Settings that are words of the command line."""
-    return [row for row in settings_of_command(command) if row.positional]
-
-
-def usage(row: Setting) -> str:
-    name = row.name.upper()
-    if row.kind is tuple:
-        name = f"{name if name.endswith('US') else name.removesuffix('S')} ..."
-    return name if row.required else f"[{name}]"
 
 
 def flag_lines(rows: Iterable[Flag], defaults: Mapping[str, str] = _NONE) -> Iterator[str]:
@@ -148,24 +124,13 @@ def _all(of_each: Iterable[Iterable[str]]) -> Iterator[str]:
         yield from lines
 
 
-def _sections(command: Command) -> Mapping[str, Sequence[Setting]]:
-    return command.sections if command.settings is None else sections_of(command.settings)
-
-
 def _groups(command: Command) -> dict[str, list[Flag]]:
     """Flags by title, without those that --help leaves out."""
-    groups = {title: [row for row in rows if row.help and not row.positional] for title, rows in _sections(command).items()}
-    groups = {_GENERAL: [*groups.pop("", []), *(row for row in _own(command) if row.help)], **groups}
+    groups = {
+        title: [row for row in rows if row.help and not row.positional] for title, rows in sections_of_command(command).items()
+    }
+    groups = {_GENERAL: [*groups.pop("", []), *(row for row in own_flags(command) if row.help)], **groups}
     return {title: of_group for title, of_group in groups.items() if of_group}
-
-
-def _own(command: Command) -> list[Flag]:
-    rows = list(command.own)
-    if command.has_beam:
-        rows.append(BEAM)
-    if command.log is True:
-        rows.append(VERBOSITY)
-    return rows
 
 
 def _default(row: Flag, defaults: Mapping[str, str]) -> str:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.io import log_form
-from bert_tf.settings import Setting
+from bert_tf.settings import Setting, sections_of
 
 STOPPED = 130  # exit status after a signal
+BEAM = Setting("beam", bool, False, "run as an Apache Beam pipeline; arguments after -- go to Beam: -- --runner=DirectRunner")
+VERBOSITY = Setting("verbosity", int, 0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
 
 
 class Call(NamedTuple):
@@ -59,6 +61,43 @@ class Actions:
     title: str
     actions: Mapping[str, Command]
     stopped: str = "stopped"
+
+
+def flags_of(command: Command) -> tuple[Setting, ...]:
+    rows = (row for row in settings_of_command(command) if not row.positional)
+    return (*rows, *own_flags(command))
+
+
+def settings_of_command(command: Command) -> list[Setting]:
+    return [row for rows in sections_of_command(command).values() for row in rows]
+
+
+def sections_of_command(command: Command) -> Mapping[str, Sequence[Setting]]:
+    """Its settings by title."""
+    return command.sections if command.settings is None else sections_of(command.settings)
+
+
+def words_of(command: Command) -> list[Setting]:
+    """Settings that are words of the command line."""
+    return [row for row in settings_of_command(command) if row.positional]
+
+
+def own_flags(command: Command) -> list[Setting]:
+    """Flags that are no settings."""
+    rows = list(command.own)
+    if command.has_beam:
+        rows.append(BEAM)
+    if command.log is True:
+        rows.append(VERBOSITY)
+    return rows
+
+
+def usage(row: Setting) -> str:
+    """A word of the command line as --help writes it."""
+    name = row.name.upper()
+    if row.kind is tuple:
+        name = f"{name if name.endswith('US') else name.removesuffix('S')} ..."
+    return name if row.required else f"[{name}]"
 
 
 def checkpoint_first(argv: Sequence[str]) -> list[str]:

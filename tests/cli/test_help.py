@@ -9,7 +9,7 @@ import pytest
 from bert_tf import __main__ as front
 from bert_tf import run_layout
 from bert_tf.cli import help as helping
-from bert_tf.operations.command import Actions
+from bert_tf.operations.command import Actions, flags_of
 from bert_tf.tasks.registry import get_task
 from bert_tf.training import recipes
 from bert_tf.training.run_spec import FINE_TUNE
@@ -47,7 +47,7 @@ def test_help_is_a_sentence_an_example_and_five_flags_and_names_the_others(name)
     head, example, _ = page.split("\n\n", 2)
     assert re.fullmatch(r"[A-Z](.|\n)*\.", head)
     assert shlex.split(example.replace("\\\n", " ")) == shlex.split(command.example)
-    listed = [flag.name for flag in helping.flags_of(command) if flag.help]
+    listed = [flag.name for flag in flags_of(command) if flag.help]
     if not command.first:
         assert len(listed) <= 9
         assert set(entries(page)) == {f"--{flag}" for flag in listed}
@@ -90,7 +90,7 @@ def test_an_action_has_help_of_its_own_and_a_group_of_commands_names_its_actions
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_choice_is_named(name):
     said = entries(text(name, everything=True))
-    for flag in (flag for flag in helping.flags_of(OPERATIONS[name]) if flag.choices):
+    for flag in (flag for flag in flags_of(OPERATIONS[name]) if flag.choices):
         missing = [choice for choice in flag.choices if not re.search(rf"\b{choice}\b", said[f"--{flag.name}"])]
         assert missing == [], flag.name
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.cli import command_line
 from bert_tf.cli.flags import HelpAsked
+from bert_tf.cli.help import help_text
 from bert_tf.errors import FlagError
 from bert_tf.operations.fine_tune import COMMAND
 from bert_tf.runtime.precision import PRECISIONS
@@ -225,7 +225,7 @@ def test_help_explains_every_flag_and_every_task():
     for argument in ("--help", "-h", "-help", "--help=all"):
         with pytest.raises(HelpAsked):
             parse(argument)
-    text = command_line.help_text(["fine-tune"], COMMAND, everything=True)
+    text = help_text(["fine-tune"], COMMAND, everything=True)
     entries = [" ".join(lines.split()) for lines in re.split(r"\n(?!   )", text)]
     for row in SETTINGS:
         name = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"

@@ -15,12 +15,14 @@ from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, LabelledColumns, ModelOverrides
 from bert_tf.cli import command_line
 from bert_tf.cli.flags import by_name, parse_flags
+from bert_tf.cli.help import help_text
 from bert_tf.errors import FlagError
 from bert_tf.extensions.evaluate.command import EvaluateSettings, TaskEntry
 from bert_tf.extensions.export.command import ExportSettings
 from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.vectors.encode import EncodeSettings
 from bert_tf.io.documents import LARGEST_SETTING
+from bert_tf.operations.command import flags_of
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import nearest, settings_of, unknown_setting
@@ -81,8 +83,8 @@ def test_a_flag_and_a_keyword_are_the_same_setting_and_refuse_what_is_beyond_its
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_help_lists_every_flag(name):
     operation = declared.operations()[name]
-    text = command_line.help_text([name], operation, everything=True)
-    flags = [row for row in command_line.flags_of(operation) if row.help]
+    text = help_text([name], operation, everything=True)
+    flags = [row for row in flags_of(operation) if row.help]
     assert [row.name for row in flags if not re.search(rf"--(\[no\])?{row.name} ", text)] == []
 
 

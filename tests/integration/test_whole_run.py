@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from bert_tf.__main__ import main
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.cli.command_line import BEAM, VERBOSITY, flags_of
+from bert_tf.operations.command import BEAM, VERBOSITY, flags_of
 from bert_tf.settings import settings_of
 from bert_tf.training.settings import MachineSettings
 from tests import classifier, lines
