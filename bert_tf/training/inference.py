@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import refuse_what_is_no_number
@@ -23,10 +23,12 @@ from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import results, speed
-from bert_tf.training.part import Part
 from bert_tf.training.run import Run, features
 from bert_tf.training.sources import SAMPLE_NOTE
 from bert_tf.training.training import forward_model
+
+if TYPE_CHECKING:
+    from bert_tf.training.part import Part
 
 _Mistakes = dict[str, Sequence[Mapping[str, Any]]]  # by split, see `Family.mistakes`
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
@@ -26,12 +26,14 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Opening, Task, Unopene
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import SKIP, lasting_names
-from bert_tf.training.part import Part
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import ExtensionSettings, RunSpec
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, PartialTask, checkpoint_of, find_data, find_model
+
+if TYPE_CHECKING:
+    from bert_tf.training.part import Part
 
 _OF_TEXTS = setting_names(TextSettings)
 _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
