@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -108,6 +110,21 @@ class Facts(NamedTuple):
     build: Build
     hiding: str | None  # CUDA_VISIBLE_DEVICES; None if unset
     sees_another: bool  # TensorFlow uses another GPU: driver, libraries work
+
+
+def unused_gpu_warning() -> str | None:
+    """Warns that the CPU computes although there is a GPU; None without a GPU, or if TensorFlow lists one."""
+    with contextlib.suppress(RuntimeError, ValueError, tf.errors.OpError):
+        if tf.config.list_physical_devices("GPU"):
+            return None
+    system = nvidia.survey()
+    if not system.gpus:
+        return None
+    facts = Facts(system, installed_build(), os.environ.get(HIDING), sees_another=False)
+    names, of_first = ", ".join(map(str, system.gpus)), causes(system.gpus, facts)[0]
+    reasons = "; ".join(cause.reason for cause in of_first)
+    remedies = "; ".join(dict.fromkeys(cause.remedy for cause in of_first))
+    return " ".join(f"computing on the CPU, although there is {names}: {reasons}. To use it: {remedies}".split())
 
 
 def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:

@@ -81,18 +81,6 @@ def take(system: System, environment: Mapping[str, str], *, left_out: bool = Fal
     )
 
 
-def unused_gpu_warning() -> str | None:
-    """Warns that the CPU computes although there is a GPU; None without a GPU, or if flags decide."""
-    if _list(tf.config.list_physical_devices, "GPU"):
-        return None
-    unusable = _unusable(nvidia.survey(), {}, os.environ)
-    if not unusable:
-        return None
-    names, causes = ", ".join(gpu.name for gpu in unusable), unusable[0].causes
-    reasons, remedies = "; ".join(cause.reason for cause in causes), "; ".join(dict.fromkeys(cause.remedy for cause in causes))
-    return " ".join(f"computing on the CPU, although there is {names}: {reasons}. To use it: {remedies}".split())
-
-
 def _list(function: Callable[..., Any], *arguments: object) -> Any:
     with contextlib.suppress(RuntimeError, ValueError, tf.errors.OpError):
         return function(*arguments)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.errors import DeviceError
 from bert_tf.host import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import devices, diagnosis, inventory, memory, placement
+from bert_tf.runtime import devices, diagnosis, memory, placement
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings
 
@@ -138,7 +138,7 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
         log.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
         log.info("only --device=%s is visible, as %s", settings.device, placement.short(machine.plan.devices[0]))
-    unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
+    unused = None if settings.asks_for_cpu else diagnosis.unused_gpu_warning()
     if unused:
         log.warning(unused)
 

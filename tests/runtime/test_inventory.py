@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.extensions.devices import command as devices
-from bert_tf.runtime import inventory, nvidia
+from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.diagnosis import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
 
@@ -54,7 +54,7 @@ def test_a_machine_without_gpu(machine):
     assert found.physical_devices == (inventory.PhysicalDevice("/physical_device:CPU:0", "CPU", "AMD EPYC", 2000, 1000),)
     assert found.logical_devices == (inventory.LogicalDevice("/device:CPU:0"),)
     assert found.unusable_gpus == ()
-    assert inventory.unused_gpu_warning() is None
+    assert diagnosis.unused_gpu_warning() is None
 
 
 def test_a_container_has_what_it_is_granted(machine, monkeypatch):
@@ -109,7 +109,7 @@ def test_limits_of_logical_devices(laptop):
 @pytest.mark.usefixtures("laptop")
 def test_a_laptop_without_cudnn(monkeypatch):
     assert reasons(take()) == [["cannot load libcudnn.so.8"]] * 2
-    assert inventory.unused_gpu_warning() == (
+    assert diagnosis.unused_gpu_warning() == (
         f"computing on the CPU, although there is {RTX} at 0000:01:00.0, {RTX} at 0000:02:00.0: cannot load libcudnn.so.8."
         f" To use it: {ADVICE}"
     )
@@ -127,7 +127,7 @@ def test_a_driver_that_breaks_tensorflow(monkeypatch):
     for name in ("list_physical_devices", "get_visible_devices", "list_logical_devices"):
         monkeypatch.setattr(tf.config, name, mock.Mock(side_effect=error))
     assert take().physical_devices == ()
-    assert "cannot load libcudnn.so.8" in inventory.unused_gpu_warning()
+    assert "cannot load libcudnn.so.8" in diagnosis.unused_gpu_warning()
 
 
 @pytest.mark.parametrize(("value", "hidden"), [("", 2), ("-1", 2), ("0", 1), ("1", 1)])
@@ -141,7 +141,7 @@ def test_hidden_by_cuda_visible_devices(laptop, monkeypatch, value, hidden):
         assert found.unusable_gpus[0].name.endswith("0000:01:00.0" if value == "1" else "0000:02:00.0")
     else:
         said = f"hidden by CUDA_VISIBLE_DEVICES={value!r}. To use it: unset CUDA_VISIBLE_DEVICES"
-        assert said in inventory.unused_gpu_warning()
+        assert said in diagnosis.unused_gpu_warning()
 
 
 @pytest.mark.parametrize("visible", [[1], []])
@@ -151,7 +151,7 @@ def test_left_out_by_a_flag(laptop, visible):
     assert len(gpus) == 2 - len(visible)
     assert gpus[0].name == f"{RTX} at 0000:01:00.0"
     assert gpus[0].causes[0].reason.startswith("left out by --visible_gpus, --num_gpus")
-    assert inventory.unused_gpu_warning() is None
+    assert diagnosis.unused_gpu_warning() is None
 
 
 NO_CUDA, CUDA_13 = Build("2.15.1", False), Build("2.15.0", True, "13.1", "9")
@@ -172,14 +172,14 @@ def test_libraries_of_the_build(laptop, built, libraries, reason):
     laptop.loads(libraries)
     assert reasons(take())[0] == [reason]
     if built is NO_CUDA:
-        assert inventory.unused_gpu_warning().endswith(ADVICE)
+        assert diagnosis.unused_gpu_warning().endswith(ADVICE)
 
 
 def test_a_container_without_driver(machine):
     machine.pci("0000:01:00.0")
     machine.loads(CUDA_12)
     assert reasons(take()) == [["no NVIDIA driver: cannot load libcuda.so.1", "no /dev/nvidiactl"]]
-    warning = inventory.unused_gpu_warning()
+    warning = diagnosis.unused_gpu_warning()
     assert "NVIDIA GPU at 0000:01:00.0" in warning
     assert "start the container with --gpus all" in warning
 
@@ -190,7 +190,7 @@ def test_a_driver_that_was_updated_and_not_started_again(machine):
     machine.loads([DRIVER, *CUDA_12])
     ((reason,),) = reasons(take())
     assert reason.startswith("nvidia-smi: Failed to initialize NVML: Driver/library version mismatch")
-    assert len(inventory.unused_gpu_warning().splitlines()) == 1
+    assert len(diagnosis.unused_gpu_warning().splitlines()) == 1
 
 
 OLD_DRIVER = "0, NVIDIA A100, GPU-1, 00000000:01:00.0, 40960, 40000, 470.82.01, 8.0"

@@ -12,7 +12,7 @@ from bert_tf.runtime.settings import DeviceSettings
 @pytest.fixture
 def warned(monkeypatch, caplog):
     """Describes a machine with a GPU that TensorFlow cannot use; returns whether that is warned of."""
-    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: "computing on the CPU, although there is a GPU")
+    monkeypatch.setattr(machine.diagnosis, "unused_gpu_warning", lambda: "computing on the CPU, although there is a GPU")
 
     def describe(environment=(), **settings):
         machine.describe(Machine(tf.compat.v1.ConfigProto()), DeviceSettings(**settings), dict(environment))

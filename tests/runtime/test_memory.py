@@ -104,7 +104,7 @@ def test_one_device_takes_memory_of_no_other(memory_of, settings, seen, used):
 
 def test_the_log_says_what_there_is_and_which_gpu_it_is(memory_of, caplog, monkeypatch):
     caplog.set_level("INFO", logger="absl")
-    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: None)
+    monkeypatch.setattr(machine.diagnosis, "unused_gpu_warning", lambda: None)
     settings = DeviceSettings(device="/GPU:1")
     memory_of(BIG, SLICE, device="/GPU:1")
     machine.describe(machine.set_up(settings, environment={}), settings, {})
