@@ -18,7 +18,6 @@ from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.checkpoints.reader import CheckpointReader, problem_of_saved
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import api
-from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
@@ -118,8 +117,7 @@ def train(
     start = _begin(folder, training, writes=writes)
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=training.mean_batch(start), replicas=training.setting.replicas)
-    clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
-    listeners = _listeners(folder, training, start, stop, clock) if writes else []
+    listeners = _listeners(folder, training, start, stop, timer) if writes else []
     if start >= steps:
         log.info("already trained to step %d of %d: nothing left to train", start, steps)
         return Outcome(start)
@@ -191,12 +189,16 @@ def _report_saving(folder: str, saving: Saving) -> None:
         log.warning("%s", error)
 
 
-def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHook, clock: Clock) -> list[EvaluationListener]:
+def _listeners(
+    folder: str, training: Training, start: int, stop: StopOnSignalHook, timer: StepTimer
+) -> list[EvaluationListener]:
     """Returns the listeners for checkpoints, brought up to date with the run at its first step."""
     if training.evaluation is None:
         return []
     from bert_tf.estimator.evaluation_hook import EvaluationListener
+    from bert_tf.estimator.evaluations import Clock
 
+    clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
     listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
     with readable_errors(folder):
         listener.catch_up(start)

@@ -11,7 +11,6 @@ from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.estimator.evaluations import read_evaluations
 from bert_tf.estimator.run import last_step
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
@@ -124,8 +123,11 @@ def _of_trained(run: Run) -> Iterator[str]:
     family = run.task.family.as_trained(run_folder.trained(run.weights.folder))  # inherited settings may be overridden
     yield from run_folder.misfits(run.weights.folder, family.record())
     yield from _of_average(run)
-    if run.target and not read_evaluations(run.run_dir, up_to=last_step(run.run_dir)):
-        yield f"--target_metric: {run.run_dir} was not evaluated during training (--eval_every_n_steps)"
+    if run.target:
+        from bert_tf.estimator.evaluations import read_evaluations
+
+        if not read_evaluations(run.run_dir, up_to=last_step(run.run_dir)):
+            yield f"--target_metric: {run.run_dir} was not evaluated during training (--eval_every_n_steps)"
 
 
 def _of_average(run: Run) -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.batch.trained import refuse_what_is_no_number
 from bert_tf.checkpoints import saved
-from bert_tf.estimator import evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run import last_step, report_to_tensorboard, require_checkpoint
 from bert_tf.features.columns import Features
@@ -171,7 +170,9 @@ def _time_to_target(run: Run) -> dict[str, Any]:
     """Logs and returns the entry on --target_metric of eval_results.json; empty if it is not set."""
     if run.target is None:
         return {}
-    entry = evaluations.time_to_target(run.run_dir, run.target, up_to=last_step(run.run_dir))
+    from bert_tf.estimator.evaluations import time_to_target
+
+    entry = time_to_target(run.run_dir, run.target, up_to=last_step(run.run_dir))
     reached = "not reached" if entry["step"] is None else f"first reached at step {entry['step']}"
     log.info("target %s: %s", run.spec.train.target_metric, reached)
     return {"time_to_target": entry}

@@ -17,7 +17,6 @@ from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.estimator import describe, run_folder
-from bert_tf.estimator.evaluations import Target
 from bert_tf.features.columns import MANY_TRUNCATED, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
@@ -38,6 +37,7 @@ from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import DataSource, ModelSource, PartOfSplit, Whole
 
 if TYPE_CHECKING:
+    from bert_tf.estimator.evaluations import Target
     from bert_tf.training.part import Part
 
 MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
@@ -279,6 +279,8 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
         if train.stop_at_target:
             raise FlagError("--stop_at_target: needs --target_metric, such as accuracy:0.8")
         return None
+    from bert_tf.estimator.evaluations import Target
+
     name, _, number = text.partition(":")
     try:
         value = float(number)
