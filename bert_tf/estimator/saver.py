@@ -22,9 +22,8 @@ from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import event_writer
-from bert_tf.estimator.update import BEFORE_SAVING, UNCHANGED
+from bert_tf.estimator.update import AVERAGED, BEFORE_SAVING, UNCHANGED
 from bert_tf.io.log_form import log
-from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
 from bert_tf.profiling.wall_clock import SAVES, WALL
 
@@ -181,12 +180,13 @@ class RunSaver(tf1.train.Saver):
 
 def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     """Returns the saver of the moving average under the model's weight names; None without an average."""
-    shadows = averaging.shadows()
-    if not shadows:
+    if not tf1.get_collection(AVERAGED):
         return None
+    from bert_tf.optimization.averaging import shadows
+
     by_name = {variable.name.rpartition(":")[0]: variable for variable in weights}
     copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver cannot rename variables with several copies
-    held = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**by_name, **shadows}.items()}
+    held = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**by_name, **shadows()}.items()}
     return tf1.train.Saver(held, sharded=True, max_to_keep=None)
 
 

@@ -15,13 +15,13 @@ from bert_tf.modeling.execution import WHOLE, Adaptation
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
 from bert_tf.optimization.optimizers import ADAMW, LINEAR, OPTIMIZERS, learning_rate
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
 
 if TYPE_CHECKING:
+    from bert_tf.optimization.averaging import MovingAverage
     from bert_tf.optimization.loss_scale import LossScale
 
 tf1 = tf.compat.v1
@@ -32,6 +32,7 @@ SKIPPED_STEPS = "watch/skipped_steps"  # skipped by loss scaling
 STOP, STOPS = "watch/stop", "watch/stops"  # with several machines: fed 1 to stop, then summed
 UNCHANGED = "bert_tf/unchanged"  # collection of variables that keep the values of the initial checkpoint, which are not saved
 BEFORE_SAVING = "bert_tf/before_saving"  # collection of operations that checkpoints wait for
+AVERAGED = "bert_tf/averaged"  # collection of updates of the weights' moving average; empty without one
 NOT_FINITE = "the loss or its gradient is not a finite number"
 
 
@@ -185,6 +186,7 @@ class Update:
         if average is not None:  # steps skipped by loss scaling count too, with unchanged weights
             with tf.control_dependencies([updated]):
                 updated = average.follow(variables, step)
+            tf1.add_to_collection(AVERAGED, updated)
         with tf.control_dependencies([updated]):
             return self._step.assign_add(1, read_value=False)
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +33,9 @@ from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.host import HOST
 from bert_tf.native import ops as kernels
 from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, moved, zeros
-from bert_tf.optimization.averaging import MovingAverage, shadow_name
+
+if TYPE_CHECKING:
+    from bert_tf.optimization.averaging import MovingAverage
 
 tf1 = tf.compat.v1
 
@@ -193,6 +195,8 @@ class DeferredTable:
         return _Rows(*rows)
 
     def _make_average(self, moving: MovingAverage, own_name: str) -> tf.Variable:
+        from bert_tf.optimization.averaging import shadow_name
+
         self._beyond = tf1.get_variable(
             f"{own_name}/beyond",
             initializer=lambda: moving.beyond(self._decays()),

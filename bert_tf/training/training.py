@@ -28,7 +28,6 @@ from bert_tf.modeling.execution import WHOLE
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling import diagnosis
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
@@ -40,6 +39,7 @@ from bert_tf.training.run import Run, features, training_rows
 
 if TYPE_CHECKING:
     from bert_tf.estimator.evaluation_hook import EvaluationPlan
+    from bert_tf.optimization.averaging import MovingAverage
 
 
 def _later_phases(run: Run) -> tuple[Phase, ...]:
@@ -130,8 +130,16 @@ def _optimization(run: Run, end: int, begin: int) -> Optimization:
         adamw=AdamWConfig(
             bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=run.machine.native_kernels
         ),
-        average=None if train.ema is None else MovingAverage(train.ema),
+        average=_average(train.ema),
     )
+
+
+def _average(decay: float | None) -> MovingAverage | None:
+    if decay is None:
+        return None
+    from bert_tf.optimization.averaging import MovingAverage
+
+    return MovingAverage(decay)
 
 
 def _checked_every(run: Run) -> int:
