@@ -37,7 +37,7 @@ class Encoder:
     answers: str = "qa_outputs"  # output layer of question answering
     masked_words: Mapping[str, str] | None = None  # head of masked words, by BERT's names; None if it has another form
     masked_words_act: str = ""  # its activation; empty: that of the layers
-    vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
+    vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenizer.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
     expected: Values = dataclasses.field(default_factory=dict)  # the only supported values of config.json

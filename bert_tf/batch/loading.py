@@ -20,7 +20,8 @@ from bert_tf.io import files
 from bert_tf.settings import read_settings, setting_names
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.decision import DECISION, Decision
-from bert_tf.tokenization import casing, library
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.tokenizer import read_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _LENGTH = 128  # the default if the model has enough positions; as in the published script
@@ -97,7 +98,7 @@ def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
-    return library.read_tokenizer(path)
+    return read_tokenizer(path)
 
 
 def _file(named_file: str | None, default: Path, flag: str) -> Path:

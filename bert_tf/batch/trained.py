@@ -27,8 +27,7 @@ from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Outputs, Task
 from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.settings import CUSTOM, lasting_names, of_values
-from bert_tf.tokenization import library
-from bert_tf.tokenization.tokenizer import WordTokenizer
+from bert_tf.tokenization.tokenizer import WordTokenizer, tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 if TYPE_CHECKING:  # they import TensorFlow
@@ -157,7 +156,7 @@ class Trained:
 
     @functools.cached_property
     def tokenizer(self) -> WordTokenizer:
-        return library.tokenizer_of(self.vocabulary, lower_case=self.lower_case)
+        return tokenizer_of(self.vocabulary, lower_case=self.lower_case)
 
     @property
     def limits(self) -> Limits:

@@ -20,11 +20,12 @@ from bert_tf.checkpoints.prefixes import HubName
 from bert_tf.errors import CheckpointError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library, roles, text_rules
+from bert_tf.tokenization import roles, text_rules
+from bert_tf.tokenization.tokenizer import SENTENCEPIECE
 
 MODULES, POOLING = "modules.json", "*_Pooling/config.json"  # of sentence-transformers
 
-_BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
+_BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *SENTENCEPIECE)
 _SAFE, _TORCH = (
     (name, f"{name}{weight_files.INDEX}", f"{Path(name).stem}-*{Path(name).suffix}")
     for name in (weight_files.WEIGHTS_NAME, weight_files.TORCH_NAME)

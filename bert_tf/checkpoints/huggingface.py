@@ -26,8 +26,9 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library, roles, text_rules
+from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
+from bert_tf.tokenization.tokenizer import SENTENCEPIECE, file_in, read_tokenizer
 
 CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
@@ -199,14 +200,14 @@ def convert(
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
     usual = ENCODERS[config.model_type].vocabulary
-    tokenizer = library.file_in(source, usual)
+    tokenizer = file_in(source, usual)
     if tokenizer is None:
         advice = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {usual} beside the weights{advice}")
     values = documents.read_json(source / CONFIG_NAME)
     architecture = str(values.get("architectures"))
     # It raises what is wrong with it, before the weights are read.
-    vocabulary = library.read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
+    vocabulary = read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
     pooling = _pooling(source)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
@@ -227,7 +228,7 @@ def convert(
         if record:
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
-        for name in {tokenizer.name, *TOKENIZER_FILES} - set(library.SENTENCEPIECE):
+        for name in {tokenizer.name, *TOKENIZER_FILES} - set(SENTENCEPIECE):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
         for name, text in vocabulary.files().items() if vocabulary.own_rules else ():
@@ -300,7 +301,7 @@ def converted(
     digest = hashlib.sha256(_FORMAT + (f"{of_hub.name}@{of_hub.revision}".encode() if of_hub else b""))
     name = of_hub.name.rpartition("/")[2] if of_hub else source.name
     weights = weight_files.in_folder(source)
-    beside = (CONFIG_NAME, VOCABULARY_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
+    beside = (CONFIG_NAME, VOCABULARY_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *SENTENCEPIECE)
     of_vectors = (source / hub.MODULES, *sorted(source.glob(hub.POOLING)))
     _add(digest, (*(source / name for name in beside), *of_vectors, *(weight_files.all_of(weights) if weights else ())))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,16 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import extension, extras
+from bert_tf import extras
 from bert_tf.errors import BertError, FlagError, VocabularyError
-from bert_tf.io import documents, files
+from bert_tf.io import documents
 from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.characters import is_punctuation
-from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
 from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import Pieces
 
-SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model")  # names of models of it
 _MOST_GAPS = 100_000  # ids without a piece
 _NO_ID = -1  # of the unknown token, if all characters are known
 _FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
@@ -175,12 +172,8 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read_tokenizer(path: str | os.PathLike[str], *, words_as_they_are: bool = False) -> Vocabulary:
-    """Reads a vocab.txt, a tokenizer.json, or a file of an extension, by the name's ending."""
-    source = Path(path)
-    content = _content(source)
-    if content is None:
-        return Vocabulary.from_file(source)
+def read(content: str, source: Path, *, words_as_they_are: bool) -> LibraryVocabulary:
+    """The vocabulary of a tokenizer.json, whose content may be made of another file, and of the files beside it."""
     beside: dict[str, Any] = {
         "named_tokens": roles.named_in(source.parent),
         "passes_segments": roles.passes_segments(source.parent),
@@ -192,12 +185,6 @@ def read_tokenizer(path: str | os.PathLike[str], *, words_as_they_are: bool = Fa
         vocabulary = LibraryVocabulary(text, path=source, **beside)
     vocabulary.folder = source.absolute().parent
     return vocabulary
-
-
-def file_in(folder: Path, usual: str) -> Path | None:
-    """Returns the file that defines the tokenizer of a folder in Hugging Face's layout: `usual`, else another one."""
-    names = (usual, text_rules.PIPELINE, *SENTENCEPIECE)
-    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
@@ -217,39 +204,6 @@ def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
     tokenizer.add_tokens([AddedToken(**{name: value for name, value in entry.items() if name != "id"}) for entry in entries])
     text: str = tokenizer.to_str()
     return text
-
-
-def _text(path: Path) -> str:
-    try:
-        return files.read_bytes(path).decode()
-    except OSError as error:
-        raise VocabularyError(f"cannot read the tokenizer: {files.reason(error)}", path) from error
-    except UnicodeDecodeError as error:
-        raise VocabularyError(f"not UTF-8 at byte {error.start}", path) from error
-
-
-def _content(path: Path) -> str | None:
-    """The text of a tokenizer.json, or of that which an extension makes of another file; None for a vocab.txt."""
-    if path.suffix == Path(text_rules.PIPELINE).suffix:
-        return _text(path)
-    if path.name in SENTENCEPIECE:
-        extension.needed("sentencepiece", str(path))
-    reader = extension.named("tokenizers").get(path.suffix)
-    text: str | None = extension.load(reader)(path) if reader else None
-    return text
-
-
-def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> WordTokenizer:
-    if isinstance(vocabulary, LibraryVocabulary):
-        return LibraryTokenizer(vocabulary)
-    return WordPieceTokenizer(vocabulary, lower_case=lower_case)
-
-
-def word_pieces(tokenizer: Tokenizer, asking: str) -> WordPieceTokenizer:
-    """Returns the tokenizer, if it is the one that `asking` needs; else raises FlagError."""
-    if not isinstance(tokenizer, WordPieceTokenizer):
-        raise FlagError(f"{asking}: only for models with a WordPiece vocabulary (vocab.txt); this one has a tokenizer.json")
-    return tokenizer
 
 
 def _library(text: str, path: object = "tokenizer.json") -> Any:

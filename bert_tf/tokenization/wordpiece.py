@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS, spread_with_positions, words
-from bert_tf.tokenization.tokenizer import Pieces
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 
 SUFFIX = "##"
+
+IntArray = npt.NDArray[np.int32]
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text as columns, each [n]: ids and character ranges in the text."""
+
+    ids: IntArray
+    starts: IntArray
+    ends: IntArray
 
 
 class _Pieces:

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.checkpoints import huggingface
 from bert_tf.errors import CheckpointError
-from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import read_tokenizer
 from tests.extensions.sentencepiece import test_unigram
 from tests.huggingface import write_folder
 from tests.tokenization.test_roles import BERT, ONE, content
@@ -30,13 +30,13 @@ def test_bert_may_have_only_a_tokenizer_json(folder, tmp_path):
     (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": "[UNK]"}))
     again = huggingface.converted(folder, tmp_path / "out")
     assert again != made
-    assert library.read_tokenizer(again / "tokenizer.json").special[4] == "[UNK]"
+    assert read_tokenizer(again / "tokenizer.json").special[4] == "[UNK]"
 
 
 def test_a_sentencepiece_model_becomes_a_tokenizer_json(folder, tmp_path):
-    vocabulary = library.read_tokenizer(test_unigram.write(folder, "albert cased"))
+    vocabulary = read_tokenizer(test_unigram.write(folder, "albert cased"))
     huggingface.convert(folder, tmp_path / "tf")
-    made = library.read_tokenizer(tmp_path / "tf" / "tokenizer.json")
+    made = read_tokenizer(tmp_path / "tf" / "tokenizer.json")
     assert (made.fingerprint, made.special) == (vocabulary.fingerprint, vocabulary.special)
     assert not (tmp_path / "tf" / "spiece.model").exists()
 

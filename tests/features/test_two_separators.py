@@ -7,7 +7,8 @@ from bert_tf.extensions.choice import features as choices
 from bert_tf.extensions.span import features as spans
 from bert_tf.extensions.tags import features as tags
 from bert_tf.features import sentences
-from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
+from bert_tf.tokenization.library import LibraryVocabulary
+from bert_tf.tokenization.tokenizer import tokenizer_of
 from tests import tokenizer_files
 from tests.features.test_sentences import rows
 

@@ -10,6 +10,7 @@ import pytest
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.features import sentences
 from bert_tf.tokenization import casing, library
+from bert_tf.tokenization.tokenizer import read_tokenizer, tokenizer_of, word_pieces
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests import tokenizer_files
 from tests.features.test_sentences import rows
@@ -28,7 +29,7 @@ def kind(request):
 
 @pytest.fixture(scope="module")
 def tokenizer(kind):
-    return library.tokenizer_of(library.LibraryVocabulary(ORACLE[kind]["file"]), lower_case=True)
+    return tokenizer_of(library.LibraryVocabulary(ORACLE[kind]["file"]), lower_case=True)
 
 
 def built(texts, tokenizer, length: int) -> list[list[int]]:
@@ -62,13 +63,13 @@ def test_pairs_are_truncated_as_by_the_library(tokenizer, sizes, length):
 @pytest.mark.parametrize("as_they_are", [True, False])
 def test_words_of_a_tagger_from_elsewhere_have_the_blanks_that_the_file_adds(as_they_are, tmp_path):
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level())
-    vocabulary = library.read_tokenizer(tmp_path / "tokenizer.json", words_as_they_are=as_they_are)
+    vocabulary = read_tokenizer(tmp_path / "tokenizer.json", words_as_they_are=as_they_are)
     for name, text in vocabulary.files().items():
         (tmp_path / name).write_text(text)
-    again = library.read_tokenizer(tmp_path / "tokenizer.json")
+    again = read_tokenizer(tmp_path / "tokenizer.json")
     assert again.fingerprint == vocabulary.fingerprint
     expected = again.library.encode(["w1", "w2"], is_pretokenized=True, add_special_tokens=False).ids
-    found = [number for ids in library.tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
+    found = [number for ids in tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
     assert (found == expected) == as_they_are
 
 
@@ -89,7 +90,7 @@ def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no
 def test_other_processes_get_the_same_and_a_file_of_padding_and_truncation_does_neither(kind, tokenizer):
     whole = {**json.loads(ORACLE[kind]["file"])}
     whole["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
-    other = library.tokenizer_of(library.LibraryVocabulary(json.dumps(whole)), lower_case=False)
+    other = tokenizer_of(library.LibraryVocabulary(json.dumps(whole)), lower_case=False)
     assert other.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
     again = pickle.loads(pickle.dumps(tokenizer))  # noqa: S301 of our own
     assert again.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
@@ -99,7 +100,7 @@ def test_other_processes_get_the_same_and_a_file_of_padding_and_truncation_does_
 def test_special_tokens_are_found_by_name(tmp_path):
     special = ("</s>", "<mask>", "<unk>", "<s>", "<pad>")
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level(special=special))
-    vocabulary = library.read_tokenizer(tmp_path / "tokenizer.json")
+    vocabulary = read_tokenizer(tmp_path / "tokenizer.json")
     with pytest.raises(VocabularyError, match="only a WordPiece vocabulary will do here"):
         Vocabulary.from_file(tmp_path / "tokenizer.json")
     assert [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id] == [4, 2, 3, 0, 1]
@@ -121,16 +122,16 @@ def test_special_tokens_are_found_by_name(tmp_path):
 def test_damaged_files_end_in_one_line(content, expected, tmp_path):
     if content is not None:
         (tmp_path / "tokenizer.json").write_bytes(content)
-    line = refusal(VocabularyError, library.read_tokenizer, tmp_path / "tokenizer.json")
+    line = refusal(VocabularyError, read_tokenizer, tmp_path / "tokenizer.json")
     assert expected in line
     assert line.startswith(f"{tmp_path}/tokenizer.json")
 
 
 def test_what_needs_word_pieces_says_so_and_without_the_library_its_command_is_shown(tokenizer, monkeypatch):
     with pytest.raises(FlagError, match=r"fill-mask: only for models with a WordPiece vocabulary \(vocab.txt\)"):
-        library.word_pieces(tokenizer, "fill-mask")
-    own = library.tokenizer_of(Vocabulary([*SPECIAL_TOKENS, "a"]), lower_case=True)
-    assert library.word_pieces(own, "fill-mask") is own
+        word_pieces(tokenizer, "fill-mask")
+    own = tokenizer_of(Vocabulary([*SPECIAL_TOKENS, "a"]), lower_case=True)
+    assert word_pieces(own, "fill-mask") is own
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FlagError, match="tokenizer.json needs tokenizers: pip install 'tokenizers>="):
         library.LibraryVocabulary(tokenizer_files.byte_level())

@@ -8,6 +8,7 @@ import pytest
 from bert_tf.errors import VocabularyError
 from bert_tf.features import sentences
 from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import read_tokenizer, tokenizer_of
 from tests.features.test_sentences import rows
 from tests.tasks.refusals import refusal
 
@@ -56,7 +57,7 @@ def read(folder, made, **beside):
     (folder / "tokenizer.json").write_text(json.dumps(made))
     for name, values in beside.items():
         (folder / f"{name}.json").write_text(json.dumps(values))
-    return library.read_tokenizer(folder / "tokenizer.json")
+    return read_tokenizer(folder / "tokenizer.json")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_the_template_says_what_begins_and_ends_texts(made, special, single, pai
     vocabulary = read(tmp_path, made)
     assert vocabulary.special == special
     assert list(vocabulary.files()) == ["tokenizer.json"]
-    tokenizer = library.tokenizer_of(vocabulary, lower_case=False)
+    tokenizer = tokenizer_of(vocabulary, lower_case=False)
     texts = [("a", None), ("a", "b a")]
     assert rows(sentences.build(texts, None, tokenizer, max_seq_length=9)) == [single, pair]
     assert [vocabulary.ids([token])[0] for token in special] == [
@@ -105,9 +106,9 @@ def test_segments_are_those_of_the_template_if_transformers_passes_them(template
     vocabulary = read(tmp_path, content(BERT, template), tokenizer_config=config)
     for name, text in vocabulary.files().items():
         (tmp_path / "kept" / name).write_text(text)
-    again = library.read_tokenizer(tmp_path / "kept" / "tokenizer.json")
+    again = read_tokenizer(tmp_path / "kept" / "tokenizer.json")
     assert again.fingerprint == vocabulary.fingerprint
-    for tokenizer in (library.tokenizer_of(one, lower_case=False) for one in (vocabulary, again)):
+    for tokenizer in (tokenizer_of(one, lower_case=False) for one in (vocabulary, again)):
         features = sentences.build([("a", "b a")], None, tokenizer, max_seq_length=6)
         assert features.batch(np.array([0]), 6)["segment_ids"].tolist() == [segments]
 
@@ -120,7 +121,7 @@ def test_names_are_in_the_files_beside_it_and_are_kept_with_it(tmp_path):
     (tmp_path / "kept").mkdir()
     for name, text in vocabulary.files().items():
         (tmp_path / "kept" / name).write_text(text)
-    again = library.read_tokenizer(tmp_path / "kept" / "tokenizer.json")
+    again = read_tokenizer(tmp_path / "kept" / "tokenizer.json")
     assert (again.special, again.fingerprint) == (vocabulary.special, vocabulary.fingerprint)
     plain = read(tmp_path, made, tokenizer_config={"pad_token": "fill"}, special_tokens_map={})
     assert plain.fingerprint != vocabulary.fingerprint
@@ -136,7 +137,7 @@ def test_bytes_need_no_unknown_token_and_a_mask_only_where_one_is_asked_for(tmp_
 def test_tokens_of_other_files_are_added_and_stay_whole(tmp_path):
     decoder = {"7": {"content": "ab", "special": False, "normalized": False}}
     vocabulary = read(tmp_path, content(BERT, ONE), tokenizer_config={"added_tokens_decoder": decoder}, added_tokens={"bba": 8})
-    assert library.tokenizer_of(vocabulary, lower_case=False).ids("a ab bba") == [5, 7, 8]
+    assert tokenizer_of(vocabulary, lower_case=False).ids("a ab bba") == [5, 7, 8]
     assert library.LibraryVocabulary(vocabulary.to_text()).fingerprint == vocabulary.fingerprint
     line = refusal(VocabularyError, read, tmp_path, content(BERT, ONE), added_tokens={"bba": 9})
     assert "the added token 'ab' has the id 7" not in line
@@ -149,7 +150,7 @@ def test_blanks_and_line_breaks_may_be_tokens_of_their_own(tmp_path):
     decoder = {str(number): {"content": token, **SWITCHES} for number, token in enumerate(tokens)}
     added = {"9": {"content": "\n\n", "special": False, "normalized": False}}
     vocabulary = read(tmp_path, content(tokens, ONE), tokenizer_config={"added_tokens_decoder": {**decoder, **added}})
-    assert library.tokenizer_of(vocabulary, lower_case=False).ids("a  b\na\n\n") == [7, 5, 8, 6, 7, 9]
+    assert tokenizer_of(vocabulary, lower_case=False).ids("a  b\na\n\n") == [7, 5, 8, 6, 7, 9]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import TRAIN, Example, Task
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.settings import CUSTOM, TaskSettings
-from bert_tf.tokenization.library import word_pieces
+from bert_tf.tokenization.tokenizer import word_pieces
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 TABLE, PAGE = "audit.csv", "audit.html"

@@ -20,7 +20,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.metrics.values import is_cost, rank
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read_settings, same, setting
-from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import read_tokenizer
 
 extension.needed("checkpoint", "average_checkpoints")
 from bert_tf.extensions.checkpoint.rewrite import StripSettings  # noqa: E402
@@ -194,7 +194,7 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
         meaning.update((name, value) for name, value in values.items() if name not in run_folder.OF_TRAINING_ONLY)
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
     if "vocabulary_sha256" not in meaning and vocabulary.is_file():
-        meaning["vocabulary_sha256"] = library.read_tokenizer(vocabulary).fingerprint
+        meaning["vocabulary_sha256"] = read_tokenizer(vocabulary).fingerprint
     return meaning
 
 

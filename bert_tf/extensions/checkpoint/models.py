@@ -23,8 +23,8 @@ from bert_tf.extensions.checkpoint import renaming
 from bert_tf.extensions.checkpoint.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
+from bert_tf.tokenization.tokenizer import SENTENCEPIECE, read_tokenizer
 
 MADE_FROM = "made_from.json"
 
@@ -69,7 +69,7 @@ class PublishedModel:
         """Files that are None are looked for beside the weights."""
         self.checkpoint = checkpoint
         self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
-        tokenizers = (run_layout.VOCABULARY, run_layout.TOKENIZER, *library.SENTENCEPIECE)
+        tokenizers = (run_layout.VOCABULARY, run_layout.TOKENIZER, *SENTENCEPIECE)
         self.vocabulary_file = self._file("vocab_file", vocabulary_file, *tokenizers)
         numbers = [name for name, entry in checkpoint.entries.items() if entry.bytes and not is_training_only(name)]
         published = renaming.published(numbers)
@@ -175,8 +175,8 @@ def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> 
 def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
         log.warning("%s: no vocabulary beside the weights, so none is written", model.checkpoint.folder)
-    elif model.vocabulary_file.name in library.SENTENCEPIECE:
-        for name, text in library.read_tokenizer(model.vocabulary_file).files().items():
+    elif model.vocabulary_file.name in SENTENCEPIECE:
+        for name, text in read_tokenizer(model.vocabulary_file).files().items():
             (folder / name).write_text(text, encoding="utf-8")
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY

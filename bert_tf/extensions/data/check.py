@@ -28,7 +28,8 @@ from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names
-from bert_tf.tokenization import casing, library
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.tokenizer import read_tokenizer, tokenizer_of
 
 _BAR = 40  # characters of a full bar
 _LONGEST = 128  # the default --max_seq_length
@@ -86,8 +87,8 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[
     path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
     if path == default and not path.is_file():
         return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
-    vocabulary = library.read_tokenizer(path)
-    tokenizer = library.tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
+    vocabulary = read_tokenizer(path)
+    tokenizer = tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
     return f"word pieces of {path}", lambda text: len(tokenizer.ids(text))
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray
-from bert_tf.tokenization.tokenizer import Pieces, WordTokenizer
+from bert_tf.tokenization.tokenizer import WordTokenizer
+from bert_tf.tokenization.wordpiece import Pieces
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
 SIDES = "sides"  # target of pairs of texts as rows, see `extensions.similarity.features`

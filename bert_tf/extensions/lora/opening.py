@@ -22,7 +22,7 @@ from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_WEIGHTS
 from bert_tf.extensions.lora.peft_format import Peft
 from bert_tf.head_spec import PUBLISHED_WEIGHTS
 from bert_tf.io import atomic, documents, files
-from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import read_tokenizer
 from bert_tf.training import sources
 
 
@@ -79,7 +79,7 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
     peft = peft_format.read_peft(folder, values, config)
     if not (folder / run_layout.RECORD).is_file():  # a run knows the pooler that it began with
         _refuse_new_pooler(folder, values, peft, config, parent_record.parent)
-    vocabulary = library.read_tokenizer(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
+    vocabulary = read_tokenizer(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, peft.entries)

@@ -23,7 +23,8 @@ from bert_tf.features.columns import (
     starts_of,
 )
 from bert_tf.fields import TOKEN, Field
-from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
+from bert_tf.tokenization.wordpiece import Pieces
 
 START, END = "start_positions", "end_positions"
 COUNTED = "is_counted"  # 1 for rows used in training, else 0

@@ -18,6 +18,7 @@ from bert_tf.extensions.explain.explanation import Explanation
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer
 from bert_tf.features import sentences
 from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import lines, reference
@@ -217,7 +218,7 @@ def test_no_batch_is_larger_than_some_windows(method, project, tmp_path, monkeyp
 @pytest.mark.parametrize("text", ["w1  w2", " w1   w2  ", "w1 \n w2 "])
 def test_blanks_are_no_words(text):
     pytest.importorskip("tokenizers")
-    plain = library.tokenizer_of(library.LibraryVocabulary(byte_level()), lower_case=False)
+    plain = tokenizer_of(library.LibraryVocabulary(byte_level()), lower_case=False)
     tokenizer = TracingTokenizer(plain, whole=False)
     traced = sentences.build([(text, None)], None, tokenizer, max_seq_length=24)
     words = tokenizer.words(traced, np.array([0]))

@@ -7,7 +7,8 @@ from bert_tf.batch.job import Columns
 from bert_tf.errors import BadRowsError
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.head import PretrainingHead
-from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
+from bert_tf.tokenization.library import LibraryVocabulary
+from bert_tf.tokenization.tokenizer import tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tokenizer_files

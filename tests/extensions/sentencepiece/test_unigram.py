@@ -10,7 +10,7 @@ import pytest
 from bert_tf.errors import VocabularyError
 from bert_tf.extensions.sentencepiece import model_file
 from bert_tf.features import sentences
-from bert_tf.tokenization import library
+from bert_tf.tokenization.tokenizer import file_in, read_tokenizer, tokenizer_of
 from tests.features.test_sentences import rows
 from tests.tasks.refusals import refusal
 
@@ -30,8 +30,8 @@ def write(folder: Path, name: str, **files) -> Path:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_ids_of_texts_and_pairs_are_those_of_transformers(name, tmp_path):
-    vocabulary = library.read_tokenizer(library.file_in(write(tmp_path, name).parent, "tokenizer.json"))
-    tokenizer = library.tokenizer_of(vocabulary, lower_case=False)
+    vocabulary = read_tokenizer(file_in(write(tmp_path, name).parent, "tokenizer.json"))
+    tokenizer = tokenizer_of(vocabulary, lower_case=False)
     texts = ORACLE["texts"]
     assert rows(sentences.build([(text, None) for text in texts], None, tokenizer, max_seq_length=999)) == FOLDERS[name]["ids"]
     pairs = [(text, ids) for text, ids in zip(texts, FOLDERS[name]["pairs"]) if tokenizer.ids(text)]
@@ -40,27 +40,23 @@ def test_ids_of_texts_and_pairs_are_those_of_transformers(name, tmp_path):
 
 
 def test_the_file_that_is_made_gives_the_same_ids_and_fingerprint(tmp_path):
-    vocabulary = library.read_tokenizer(write(tmp_path, "albert"))
+    vocabulary = read_tokenizer(write(tmp_path, "albert"))
     assert (tmp_path / "spiece.model").is_file()
     for name, text in vocabulary.files().items():
         (tmp_path / name).write_text(text)
-    again = library.read_tokenizer(tmp_path / "tokenizer.json")
+    again = read_tokenizer(tmp_path / "tokenizer.json")
     assert again.fingerprint == vocabulary.fingerprint
-    assert library.tokenizer_of(again, lower_case=False).ids("the mill") == library.tokenizer_of(
-        vocabulary, lower_case=False
-    ).ids("the mill")
+    assert tokenizer_of(again, lower_case=False).ids("the mill") == tokenizer_of(vocabulary, lower_case=False).ids("the mill")
 
 
 def test_added_tokens_have_the_ids_of_their_file(tmp_path):
     pieces = len(model_file.read_model(write(tmp_path, "deberta")).pieces)
     path = write(tmp_path, "deberta", **{"added_tokens.json": json.dumps({"mill": pieces, "[MASK]": pieces + 1})})
-    vocabulary = library.read_tokenizer(path)
+    vocabulary = read_tokenizer(path)
     assert (vocabulary.mask_id, len(vocabulary)) == (pieces + 1, pieces + 2)
-    assert pieces in library.tokenizer_of(vocabulary, lower_case=False).ids("the mill")
+    assert pieces in tokenizer_of(vocabulary, lower_case=False).ids("the mill")
     (tmp_path / "added_tokens.json").write_text(json.dumps({"[MASK]": 7}))
-    assert "the added token '[MASK]' has the id 7 there, but would get" in refusal(
-        VocabularyError, library.read_tokenizer, path
-    )
+    assert "the added token '[MASK]' has the id 7 there, but would get" in refusal(VocabularyError, read_tokenizer, path)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +73,7 @@ def test_added_tokens_have_the_ids_of_their_file(tmp_path):
     ],
 )
 def test_what_files_beside_it_say_wrongly_is_one_line(files, said, tmp_path):
-    assert said in refusal(VocabularyError, library.read_tokenizer, write(tmp_path, "albert", **files))
+    assert said in refusal(VocabularyError, read_tokenizer, write(tmp_path, "albert", **files))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +93,7 @@ def test_what_files_beside_it_say_wrongly_is_one_line(files, said, tmp_path):
 )
 def test_damaged_models_are_one_line(data, said, tmp_path):
     (tmp_path / "spm.model").write_bytes(data)
-    assert said in refusal(VocabularyError, library.read_tokenizer, tmp_path / "spm.model")
+    assert said in refusal(VocabularyError, read_tokenizer, tmp_path / "spm.model")
 
 
 def test_any_change_of_a_byte_is_read_or_refused(tmp_path):

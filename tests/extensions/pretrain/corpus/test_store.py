@@ -11,7 +11,8 @@ from bert_tf.extensions.pretrain.corpus import rows as module
 from bert_tf.extensions.pretrain.corpus.documents import Corpus
 from bert_tf.extensions.pretrain.corpus.rows import Rows, RowSettings
 from bert_tf.extensions.pretrain.corpus.store import TokenStore, build
-from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
+from bert_tf.tokenization.library import LibraryVocabulary
+from bert_tf.tokenization.tokenizer import tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import tokenizer_files
