@@ -10,7 +10,7 @@ import os
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +36,10 @@ from bert_tf.fields import INPUTS, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.batching import TO_LONGEST, Batching, Rows, eval_batches
 from bert_tf.runtime.machine import Machine
-from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
+
+if TYPE_CHECKING:
+    from bert_tf.runtime.placement import DeviceFunction
 
 tf1 = tf.compat.v1
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from bert_tf import extension
 from bert_tf.errors import DeviceError
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cgroup, placement
+from bert_tf.runtime import cgroup
 from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
@@ -53,7 +53,7 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
         return settings
     everyone = tf.config.list_physical_devices("GPU")
     visible = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(numbers) : max(numbers) + 1])
-    device = settings.device and f"/device:GPU:{_number(placement.normalized(settings.device)) % settings.virtual_devices}"
+    device = settings.device_name and f"/device:GPU:{_number(settings.device_name) % settings.virtual_devices}"
     return dataclasses.replace(settings, visible_gpus=visible, num_gpus=None, device=device)
 
 
@@ -131,8 +131,8 @@ def _named_gpus(settings: DeviceSettings) -> set[int] | None:
     if settings.place:
         devices = [rule.device for rule in settings.rules]
         return {0, *(_number(name) // settings.virtual_devices for name in devices if "GPU" in name)}
-    if settings.device:
-        device = placement.normalized(settings.device)
+    device = settings.device_name
+    if device:
         return {_number(device) // settings.virtual_devices} if "GPU" in device else set()
     return {0} if settings.strategy == ONE_DEVICE else None
 

@@ -13,13 +13,13 @@ import tensorflow as tf
 from bert_tf.errors import DeviceError
 from bert_tf.host import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import devices, diagnosis, memory, placement
-from bert_tf.runtime.placement import DeviceFunction
+from bert_tf.runtime import devices, diagnosis, memory
 from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings
 
-if TYPE_CHECKING:  # only several machines need them
+if TYPE_CHECKING:  # only several machines and placed models need them
     from bert_tf.runtime.cluster import Cluster
     from bert_tf.runtime.peers import Watch
+    from bert_tf.runtime.placement import DeviceFunction
 
 tf1 = tf.compat.v1
 
@@ -136,7 +136,9 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     log.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
     if machine.gpu_memory is not None:
         log.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
-    if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
+    if settings.device_name and settings.device_name not in machine.plan.devices:
+        from bert_tf.runtime import placement
+
         log.info("only --device=%s is visible, as %s", settings.device, placement.short(machine.plan.devices[0]))
     unused = None if settings.asks_for_cpu else diagnosis.unused_gpu_warning()
     if unused:
@@ -147,6 +149,8 @@ def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunctio
     """Devices named by --device and --place and their device function; empty and None without these flags."""
     if not settings.device and not settings.place:
         return (), None
+    from bert_tf.runtime import placement
+
     existing = [device.name for device in tf.config.list_logical_devices()]
     if settings.device:
         return (placement.require_device(settings.device, existing),), placement.whole(settings.device, existing)

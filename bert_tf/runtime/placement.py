@@ -12,7 +12,7 @@ contain the name of the variable or operation:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -51,6 +51,15 @@ class Rule(NamedTuple):
         """Whether the rule applies to a part; `layer` is None for parts without layers."""
         return kind == self.kind and (self.layers is None or layer in self.layers)
 
+    @property
+    def hosts_words(self) -> bool:
+        return self.kind == EMBEDDINGS and "CPU" in self.device
+
+    def check_layers(self, layers: int) -> None:
+        """Raises DeviceError if the rule names a layer that the model lacks."""
+        if self.layers is not None and self.layers[-1] >= layers:
+            raise DeviceError(f"--place: {self.part}: the model has {layers} layers, 0 to {layers - 1}")
+
 
 def parse(text: str) -> tuple[Rule, ...]:
     """Parses --place, as embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,head:/GPU:1; DeviceError if it is malformed."""
@@ -67,17 +76,6 @@ def parse(text: str) -> tuple[Rule, ...]:
             _refuse_overlap(earlier, rule)
         rules.append(rule)
     return tuple(rules)
-
-
-def check_layers(rules: Iterable[Rule], layers: int) -> None:
-    """Raises DeviceError if a rule names a layer that the model lacks."""
-    for rule in rules:
-        if rule.layers is not None and rule.layers[-1] >= layers:
-            raise DeviceError(f"--place: {rule.part}: the model has {layers} layers, 0 to {layers - 1}")
-
-
-def hosts_words(rules: Iterable[Rule]) -> bool:
-    return any(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in rules)
 
 
 def normalized(name: str) -> str:

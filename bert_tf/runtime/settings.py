@@ -71,6 +71,17 @@ class DeviceSettings:
     @functools.cached_property
     def rules(self) -> tuple[Rule, ...]:
         """Parsed `place`, empty if unset; DeviceError if it is malformed."""
-        from bert_tf.runtime import placement  # TensorFlow
+        if not self.place:
+            return ()
+        from bert_tf.runtime import placement
 
-        return placement.parse(self.place) if self.place else ()
+        return placement.parse(self.place)
+
+    @functools.cached_property
+    def device_name(self) -> str | None:
+        """TensorFlow's name of `device`, None if unset; DeviceError if it is malformed."""
+        if not self.device:
+            return None
+        from bert_tf.runtime import placement
+
+        return placement.normalized(self.device)

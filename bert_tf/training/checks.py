@@ -16,7 +16,6 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.profiling.wall_clock import DATA, WALL
-from bert_tf.runtime import placement
 from bert_tf.tasks.base import DEV, TEST, TRAIN, OnDisk
 from bert_tf.training.run import Run, find_loss_options, find_metric, find_target
 
@@ -39,7 +38,8 @@ def check(run: Run) -> Run:
         find_metric(run.spec.train, run.task)
         find_loss_options(run.spec.train, run.task)
         problems += _of_training(run)
-    placement.check_layers(run.spec.devices.rules, run.config.num_hidden_layers)
+    for rule in run.spec.devices.rules:
+        rule.check_layers(run.config.num_hidden_layers)
     layers, count = run.config.weighted_layers, run.spec.train.reinit_layers
     shared = layers < run.config.num_hidden_layers
     parts.check_layers(run.spec.train.frozen, layers, shared=shared)

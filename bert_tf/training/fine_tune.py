@@ -16,7 +16,6 @@ from bert_tf.estimator import run_folder
 from bert_tf.io.log_form import log
 from bert_tf.profiling import timing_file
 from bert_tf.profiling.wall_clock import DEVICES, KERNELS, WALL
-from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.tasks.base import Task
@@ -65,7 +64,7 @@ class FineTuned:
 
 
 def _deferring(spec: RunSpec, machine: Machine) -> RunSpec:
-    on_gpu = machine.sees_gpu and not placement.hosts_words(spec.devices.rules)
+    on_gpu = machine.sees_gpu and not any(rule.hosts_words for rule in spec.devices.rules)
     speed_settings = speed.deferring(spec.speed, deterministic=spec.devices.deterministic, on_gpu=on_gpu)
     return dataclasses.replace(spec, speed=speed_settings)
 

@@ -15,7 +15,6 @@ from bert_tf.inputs import pipeline
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.placement import (
     Rule,
-    check_layers,
     device_function,
     normalized,
     parse,
@@ -89,11 +88,11 @@ def test_what_cannot_be_read_ends_in_one_line(text, message):
 
 
 def test_a_layer_beyond_the_model_ends_in_one_line():
-    rules = parse("embeddings:/CPU:0,encoder:/CPU:0")
-    check_layers(rules, 1)
-    check_layers(parse("encoder/layer_0-3:/CPU:0"), 4)
+    for rule in parse("embeddings:/CPU:0,encoder:/CPU:0"):
+        rule.check_layers(1)
+    parse("encoder/layer_0-3:/CPU:0")[0].check_layers(4)
     with pytest.raises(DeviceError, match=r"^--place: encoder/layer_2-4: the model has 4 layers, 0 to 3$"):
-        check_layers(parse("encoder/layer_2-4:/CPU:0"), 4)
+        parse("encoder/layer_2-4:/CPU:0")[0].check_layers(4)
 
 
 @pytest.mark.parametrize("name", ["/GPU:1", "GPU:1", "/gpu:1", "gpu:1", "/device:GPU:1", "device:gpu:01"])
