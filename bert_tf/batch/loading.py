@@ -19,7 +19,7 @@ from bert_tf.estimator import preflight, run_folder
 from bert_tf.io import files
 from bert_tf.settings import read_settings, setting_names
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.decision import DECISION, Decision
+from bert_tf.tasks.decision import DECISION, Decision, load_decision
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.tokenizer import read_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -78,7 +78,7 @@ def described(prefix: str, folder: Path, record: Mapping[str, Any], path_of_reco
 
 def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
     folder = Path(prefix).parent
-    content = run_folder.load_decision(folder)
+    content = load_decision(folder)
     if content is None or content.get("checkpoint_sha256") != digest(prefix):
         return {}
     decision = Decision.from_record({DECISION: content})

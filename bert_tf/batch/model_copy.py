@@ -9,9 +9,8 @@ from bert_tf import run_layout
 from bert_tf.batch.trained import Trained, digest
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
-from bert_tf.estimator import run_folder
 from bert_tf.io import atomic, documents
-from bert_tf.tasks.decision import DECISION
+from bert_tf.tasks.decision import DECISION, load_decision
 
 
 def write(model: Trained, folder: Path) -> None:
@@ -33,7 +32,7 @@ def write(model: Trained, folder: Path) -> None:
 
 def copy_decision(prefix: str, copied: Path) -> bool:
     """Copies the decision rule of a checkpoint beside a file made from it; false if it has none."""
-    rule = run_folder.load_decision(Path(prefix).parent)
+    rule = load_decision(Path(prefix).parent)
     if rule is None or rule.get("checkpoint_sha256") != digest(prefix):
         return False
     text = documents.to_json({**rule, "checkpoint_sha256": digest(str(copied))}, indent=2, sort_keys=True) + "\n"

@@ -25,7 +25,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Outputs, Task
-from bert_tf.tasks.decision import DECISION
+from bert_tf.tasks.decision import DECISION, load_decision
 from bert_tf.tasks.settings import CUSTOM, lasting_names, of_values
 from bert_tf.tokenization.tokenizer import WordTokenizer, tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -66,7 +66,7 @@ class Trained:
 
     def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
         """Warns if the decision rule was fitted on half of the examples that are evaluated."""
-        decision = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
+        decision = (load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
         fitted_on = (decision.get("fitted_on") or {}).get("data_sha256")
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import itertools
-import math
 import os
 import shutil
 import time
@@ -169,11 +168,6 @@ def refuse_damaged(path: Path, values: Mapping[str, Any], learned_sha256: object
         raise OutputError(f"{path}: damaged record of a run: {error} missing; {remedy}") from error
 
 
-def is_decision(value: Any) -> bool:
-    """Whether a value from a file is a decision rule."""
-    return isinstance(value, dict) and all(is_usable(value.get(name)) for name, is_usable in _OF_DECISION.items())
-
-
 def learned_digest(values: Mapping[str, Any]) -> str:
     """Returns the sha256 of the meaning of outputs, which weights do not record: labels in their order, and others."""
     return hashlib.sha256(documents.to_json([values.get(name) for name in _MEANING]).encode()).hexdigest()
@@ -189,37 +183,6 @@ def own_files(output_dir: str | os.PathLike[str]) -> dict[str, str]:
     """Returns the files of one's own, as dev_file, that the folder's run was trained and evaluated with."""
     flags = run_layout.recorded_flags(load_record(output_dir) or {})
     return {name: flags[name] for name in FILES if name in flags}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) and 0.0 <= value < math.inf
-
-
-_OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
-    "temperatures": lambda value: isinstance(value, list)
-    and all(_is_number(temperature) and temperature > 0.0 for temperature in value),
-    "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
-    "abstain_below": lambda value: value is None or _is_number(value),
-    "set_from": lambda value: value is None or _is_number(value),
-    "fitted_on": lambda value: value is None or isinstance(value, dict),
-}
-
-
-def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Returns the decision rule of a checkpoint in the folder, see the extension calibrate; None without one.
-
-    Raises OutputError if it is damaged.
-    """
-    path = Path(output_dir) / run_layout.DECISION
-    try:
-        decision: Any = documents.parse_json(files.read_text(path))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
-    if not is_decision(decision):
-        raise OutputError(f"{path}: damaged; delete it, and calibrate again")
-    return dict(decision)
 
 
 def misfits(output_dir: str | os.PathLike[str], requested: Mapping[str, Any]) -> list[str]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from bert_tf import run_layout
+from bert_tf.errors import OutputError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
+from bert_tf.io import documents, files
 
 DECISION = "decision"  # key of a trained model's record
 
@@ -52,3 +58,39 @@ class Decision:
 
 
 PUBLISHED = Decision()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and 0.0 <= value < math.inf
+
+
+_OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
+    "temperatures": lambda value: isinstance(value, list)
+    and all(_is_number(temperature) and temperature > 0.0 for temperature in value),
+    "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
+    "abstain_below": lambda value: value is None or _is_number(value),
+    "set_from": lambda value: value is None or _is_number(value),
+    "fitted_on": lambda value: value is None or isinstance(value, dict),
+}
+
+
+def is_decision(value: Any) -> bool:
+    """Whether a value from a file is a decision rule."""
+    return isinstance(value, dict) and all(is_usable(value.get(name)) for name, is_usable in _OF_DECISION.items())
+
+
+def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Returns the decision rule of a checkpoint in the folder, see the extension calibrate; None without one.
+
+    Raises OutputError if it is damaged.
+    """
+    path = Path(output_dir) / run_layout.DECISION
+    try:
+        decision: Any = documents.parse_json(files.read_text(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
+    if not is_decision(decision):
+        raise OutputError(f"{path}: damaged; delete it, and calibrate again")
+    return dict(decision)

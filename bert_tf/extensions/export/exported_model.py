@@ -22,7 +22,7 @@ from bert_tf.head_spec import MEAN, VECTORS, HeadSpec
 from bert_tf.settings import setting_names
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.decision import DECISION
+from bert_tf.tasks.decision import DECISION, is_decision
 
 _NO_DECISION: Mapping[str, Any] = {"temperatures": []}
 
@@ -94,7 +94,7 @@ def load(prefix: str, overrides: ModelOverrides) -> ExportedModel:
         raise FlagError(f"--{replaced[0]}: {folder} is an exported model, which has its own; leave it out")
     record = export.model
     run_folder.refuse_damaged(path, record, export.learned_sha256, remedy=onnx_folder.AGAIN)
-    if not run_folder.is_decision(record.get(DECISION, _NO_DECISION)):
+    if not is_decision(record.get(DECISION, _NO_DECISION)):
         raise OutputError(f"{path}: damaged: {DECISION} is no decision rule; {onnx_folder.AGAIN}")
     return ExportedModel(**vars(loading.described(prefix, folder, record, path, overrides)), export=export)
 
