@@ -74,7 +74,7 @@ class RunSpec:
     output: OutputSettings = group(OutputSettings, "Output")
     extensions: Any = group(ExtensionSettings)
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
-    program: Program = dataclasses.field(default_factory=lambda: _default_program())
+    program: Program = dataclasses.field(default_factory=lambda: FINE_TUNE)
 
     def replaced(self, values: Mapping[str, Any]) -> RunSpec:
         return replaced(self, values)
@@ -146,14 +146,8 @@ def sections(program: str) -> dict[str, list[Setting]]:
 
 SECTIONS = sections(_FINE_TUNE)
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-
-
-def _default_program() -> Program:
-    return FINE_TUNE
-
-
 OF_FAMILIES = frozenset(setting_names(RunSpec, of_recipes=True))  # settings that their recipes set
-FINE_TUNE = Program(
+FINE_TUNE: Program = Program(
     _FINE_TUNE,
     frozenset(row.name for row in SETTINGS),
     {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
