@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import extras, versions
+from bert_tf import versions
 from bert_tf.checkpoints import model_formats
 from bert_tf.errors import CheckpointError, FlagError, UnreadableError
 from bert_tf.io import files
@@ -137,6 +137,8 @@ def as_hub_name(name: str | os.PathLike[str]) -> HubName | None:
 def refuse_unavailable(hub_name: HubName) -> None:
     """Raises FlagError if the package that fetches models is missing."""
     if importlib.util.find_spec("huggingface_hub") is None:
+        from bert_tf import extras
+
         raise FlagError(
             f"{hub_name.name}: no checkpoint of this name here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
             f" or {download_by_hand(hub_name.name)}"
