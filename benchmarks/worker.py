@@ -55,8 +55,8 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import LOSS, Optimization
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
-from bert_tf.inputs import cache
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features import cache
+from bert_tf.features.batching import Schedule
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.machine import set_up

@@ -3,9 +3,9 @@
 import pytest
 import tensorflow as tf
 
+from bert_tf.estimator import pipeline
 from bert_tf.estimator.saver import save_only
 from bert_tf.extensions.profile import step_stats
-from bert_tf.inputs import pipeline
 from bert_tf.runtime import devices
 
 pytestmark = pytest.mark.versions
@@ -21,7 +21,7 @@ def test_savers_can_be_built_without_operations_that_restore():
 
 
 def test_names_that_are_called_or_overridden_are_there():
-    assert pipeline.CONTROLS_REPLICAS  # `tests/inputs/test_autotune.py` shows that it has an effect
+    assert pipeline.CONTROLS_REPLICAS  # `tests/estimator/test_autotune.py` shows that it has an effect
     assert step_stats.chrome_trace(tf1.RunMetadata().step_stats) is not None
     assert hasattr(tf1.train.Saver, "_MaybeDeleteOldCheckpoints")  # `saver.RunSaver` puts checkpoints on the disk before it
     assert hasattr(tf.Operation, "_add_control_input")  # `stamps.wait_at_gate`

@@ -183,7 +183,7 @@ def share_of_rate(step, warmup, total):
 
 
 def batches(split, job):
-    """Yields each step's rows: a new order per epoch, as `bert_tf.inputs.batching.training_draws`; texts are in order."""
+    """Yields each step's rows: a new order per epoch, as `bert_tf.features.batching.training_draws`; texts are in order."""
     epoch, left = 0, np.arange(job.steps * job.batch_size if job.kind == PRETRAINING else 0)
     for _ in range(job.steps):
         while len(left) < job.batch_size:

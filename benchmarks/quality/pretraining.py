@@ -154,7 +154,7 @@ class Comparison:
         }
 
     def _drawn(self) -> dict[str, Any]:
-        """Returns the rows of all steps in order: a new order per epoch, as `bert_tf.inputs.pipeline`."""
+        """Returns the rows of all steps in order: a new order per epoch, as `bert_tf.estimator.pipeline`."""
         count, needed = len(self.rows), self.steps * self.flags["train_batch_size"]
         epochs = [np.random.default_rng([self.flags["seed"], epoch]).permutation(count) for epoch in range(-(-needed // count))]
         units = np.concatenate(epochs)[:needed]

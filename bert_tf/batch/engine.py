@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
+from bert_tf.features.batching import Batching, eval_batches
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import TOKEN, Field
-from bert_tf.inputs.batching import Batching, eval_batches
 from bert_tf.runtime import forks
 from bert_tf.tasks.base import Outputs
 

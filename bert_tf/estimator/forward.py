@@ -31,10 +31,10 @@ from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.estimator.saver import save_only
+from bert_tf.features.batching import TO_LONGEST, Batching, Rows, eval_batches
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS, Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import TO_LONGEST, Batching, Rows, eval_batches
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 

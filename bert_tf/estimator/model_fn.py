@@ -9,14 +9,13 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.restore import RestorePlan, starting_from
 from bert_tf.config import BertConfig
-from bert_tf.estimator import api, stamps
+from bert_tf.estimator import api, pipeline, stamps
 from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.hooks import DIFFERING
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.host import HOST
-from bert_tf.inputs import pipeline
 from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import DropElements, Dropout, Execution, no_dropout

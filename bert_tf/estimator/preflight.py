@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features.batching import Schedule
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example, OnDisk
 from bert_tf.tasks.sentence.rows import SentenceExample

@@ -21,12 +21,12 @@ from bert_tf.estimator import api
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
+from bert_tf.estimator.pipeline import InputFn, Phase, train_input_fn
 from bert_tf.estimator.progress_hook import ProgressHook, close_event_writers, write_scalars, write_text
 from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.stamps import StepTimingHook
+from bert_tf.features.batching import TO_LONGEST, Batching, Schedule
 from bert_tf.features.columns import TrainingRows
-from bert_tf.inputs.batching import TO_LONGEST, Batching, Schedule
-from bert_tf.inputs.pipeline import InputFn, Phase, train_input_fn
 from bert_tf.io.log_form import log, published
 from bert_tf.profiling import timing_file
 from bert_tf.profiling.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose

@@ -25,7 +25,7 @@ from bert_tf.runtime import devices
 TOKENS = "watch/tokens"  # scalar int32: real tokens of a training step over all replicas
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
-BATCH = "watch/time/batch"  # the batch is in host memory; its reader reports when, see `inputs.pipeline.READY`
+BATCH = "watch/time/batch"  # the batch is in host memory; its reader reports when, see `pipeline.READY`
 FORWARD = "watch/time/forward"  # the loss is computed; not with micro-batches
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # this replica's gradients are computed

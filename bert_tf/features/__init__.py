@@ -1,1 +1,1 @@
-"""From examples and a tokenizer to fixed-size features."""
+"""From examples and a tokenizer to fixed-size features, their batches and their cache."""

@@ -17,7 +17,7 @@ from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.inputs.cache import examples_digest
+from bert_tf.features.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.library.keywords import needing_tensorflow
 from bert_tf.library.reading import ROWS, Reader

@@ -17,10 +17,10 @@ from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.estimator import describe, run_folder
+from bert_tf.features import cache
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import MANY_TRUNCATED, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
-from bert_tf.inputs import cache
-from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions

@@ -17,8 +17,8 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import model_formats, prefixes
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.features import cache
 from bert_tf.features.columns import Numbers
-from bert_tf.inputs import cache
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import tables, text_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
-from bert_tf.inputs.batching import Batching
+from bert_tf.features.batching import Batching
 from bert_tf.io.log_form import log
 from bert_tf.modeling.execution import Execution
 from bert_tf.native import loading

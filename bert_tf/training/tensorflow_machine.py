@@ -9,7 +9,7 @@ from bert_tf.batch.engine import Chosen, EngineKind, InferenceOptions
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.inputs.batching import Batching
+from bert_tf.features.batching import Batching
 from bert_tf.io.log_form import log
 from bert_tf.runtime import precision as formats
 from bert_tf.runtime.machine import describe, set_up

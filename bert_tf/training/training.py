@@ -15,13 +15,13 @@ from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import describe, run_folder
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.pipeline import Phase
 from bert_tf.estimator.progress_hook import RatesHook, log_interval
 from bert_tf.estimator.run import Hook, Outcome, Training, make_estimator
 from bert_tf.estimator.run import train as train_with
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features, TrainingRows
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import Phase
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.modeling.execution import WHOLE

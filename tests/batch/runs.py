@@ -13,7 +13,7 @@ from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
-from bert_tf.inputs.batching import TO_LONGEST
+from bert_tf.features.batching import TO_LONGEST
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.run_layout import DECISION, RECORD
 from bert_tf.tasks import families

@@ -26,8 +26,8 @@ from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage, shadow_name

@@ -10,8 +10,8 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
 from bert_tf.estimator.forward import Forward, Tower
 from bert_tf.estimator.model_fn import Model
+from bert_tf.features.batching import Batching
 from bert_tf.head_spec import PRETRAINING, HeadSpec
-from bert_tf.inputs.batching import Batching
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine, Plan

@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
+from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.stamps import StepTimingHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization.adamw import AdamWConfig

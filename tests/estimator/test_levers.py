@@ -17,11 +17,11 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.estimator import model_fn
 from bert_tf.estimator.model_fn import Model, make_model_fn
+from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Batching, Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import Batching, Schedule
-from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.tasks.base import TRAIN, Limits

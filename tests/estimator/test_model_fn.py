@@ -6,12 +6,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator import model_fn
+from bert_tf.estimator import model_fn, pipeline
 from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.inputs import pipeline
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization.adamw import AdamWConfig

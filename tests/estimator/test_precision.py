@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.inputs.batching import Batching, Schedule
+from bert_tf.features.batching import Batching, Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization import loss_scale
 from tests import classifier, processes

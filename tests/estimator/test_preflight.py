@@ -9,7 +9,7 @@ from bert_tf.errors import PreflightError
 from bert_tf.estimator import preflight
 from bert_tf.extensions.span.reader import Answer, SpanExample
 from bert_tf.extensions.tags.columns import TagExample
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features.batching import Schedule
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.tiny import random_weights

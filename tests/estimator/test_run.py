@@ -14,7 +14,7 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError, UnreadableError
 from bert_tf.estimator import run
 from bert_tf.estimator.progress_hook import ProgressHook
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features.batching import Schedule
 from bert_tf.io import files
 from tests.estimator import toy
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.saver import CheckpointHook
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features.batching import Schedule
 from bert_tf.profiling.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.wall_clock import WALL
 from tests import processes

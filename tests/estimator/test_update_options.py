@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
+from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig, moment_names
 from bert_tf.optimization.parts import LayerDecay, part_of

@@ -19,8 +19,8 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
-from bert_tf.inputs.batching import Schedule
 from bert_tf.optimization import replicas
 from bert_tf.profiling.diagnosis import Setting
 from bert_tf.runtime import devices

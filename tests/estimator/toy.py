@@ -16,9 +16,9 @@ from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine

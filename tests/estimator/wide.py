@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
-from bert_tf.inputs.batching import Schedule
 from tests.estimator import toy
 from tests.labelled import labelled
 

@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
+from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.extensions.memory_trace.live_memory import LiveMemory
+from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import WHOLE, Adaptation, Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage

@@ -7,11 +7,11 @@ from tensorflow.python.framework import kernels
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import DeviceError
+from bert_tf.estimator import pipeline
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs import pipeline
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.placement import (
     Rule,

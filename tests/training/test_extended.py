@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import ProgressHook
-from bert_tf.inputs.batching import Schedule
+from bert_tf.features.batching import Schedule
 from bert_tf.training.record import _finished_at
 from tests import texts
 from tests.classifier import pretraining, run

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.inputs.batching import Batching, eval_batches
+from bert_tf.features.batching import Batching, eval_batches
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.machine import Machine, Plan

@@ -16,8 +16,8 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings, measure
 from bert_tf.extensions.calibrate import rules as decision_rules
 from bert_tf.extensions.calibrate.measure import Bin, Calibration
+from bert_tf.features.cache import examples_digest
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from bert_tf.batch.engine import Compute, InferenceOptions, computed
 from bert_tf.batch.trained import Trained, refuse_what_is_no_number
+from bert_tf.features.batching import Batching
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.batching import Batching
 from bert_tf.tasks.base import Outputs
 from bert_tf.training.settings import INT8
 

@@ -34,7 +34,7 @@ class EncodedNodes(NamedTuple):
 def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool, packs: bool = False) -> EncodedNodes:
     """Adds the encoder to a graph with inputs `fields.INPUTS`; `first_only` limits the last layer to [CLS].
 
-    With `packs` padding is not computed. Among rows of similar lengths, as `inputs.batching.eval_batches` makes them, packing
+    With `packs` padding is not computed. Among rows of similar lengths, as `features.batching.eval_batches` makes them, packing
     costs more than the padding.
     """
     top, layout = config.num_hidden_layers - 1, (Packed if packs else Padded)(graph)

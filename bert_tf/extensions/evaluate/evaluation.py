@@ -19,8 +19,8 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.extensions.evaluate.results_table import ResultsTable
 from bert_tf.extensions.evaluate.rows import Key, Row
+from bert_tf.features.cache import examples_digest
 from bert_tf.features.columns import Features
-from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example, Family, Task

@@ -24,9 +24,9 @@ from bert_tf.estimator.failures import readable_errors
 from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
 from bert_tf.extensions.explain.targets import EXPLAINED, Case
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
+from bert_tf.features.batching import TO_LONGEST
 from bert_tf.features.columns import Array
 from bert_tf.fields import INPUTS
-from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
 

@@ -159,7 +159,7 @@ def _row(model: Trained, examples: Sequence[Any], target: Target) -> Comparison:
 
     from bert_tf.batch.engine import computed
     from bert_tf.extensions.export import write as job
-    from bert_tf.inputs.batching import TO_LONGEST
+    from bert_tf.features.batching import TO_LONGEST
 
     folder, name = job.write(model, target), target.format
     start = time.perf_counter()

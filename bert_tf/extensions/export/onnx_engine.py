@@ -22,9 +22,9 @@ from bert_tf.extensions.engines.names import AUTO, ONNXRUNTIME
 from bert_tf.extensions.export import onnx_folder
 from bert_tf.extensions.export.exported_model import ExportedModel
 from bert_tf.extensions.export.onnx_folder import layer_output
+from bert_tf.features.batching import Batching
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLS, MAX, MEAN, VECTORS
-from bert_tf.inputs.batching import Batching
 from bert_tf.runtime import cgroup
 from bert_tf.training.settings import TENSORFLOW, MachineSettings, SpeedSettings
 

@@ -14,9 +14,9 @@ from bert_tf.extensions.engines import onnxruntime_session
 from bert_tf.extensions.engines.converted_engine import batching_of
 from bert_tf.extensions.export import onnx_folder
 from bert_tf.extensions.export.exported_model import ExportedModel
+from bert_tf.features.batching import Batching
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
-from bert_tf.inputs.batching import Batching
 from bert_tf.tasks.base import Outputs
 
 if TYPE_CHECKING:  # it imports TensorFlow

@@ -23,9 +23,9 @@ from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward, Tower
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.extensions.together.stages import Branch, OnceForAll, Shared, branches, digests
+from bert_tf.features.batching import TO_LONGEST, Batching, Rows
 from bert_tf.features.columns import Features as Columns
 from bert_tf.fields import Field
-from bert_tf.inputs.batching import TO_LONGEST, Batching, Rows
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads

@@ -17,10 +17,10 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
 from bert_tf.extensions.placement_log.hook import PlacementHook
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import train_input_fn
+from bert_tf.features.batching import Schedule
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, Plan

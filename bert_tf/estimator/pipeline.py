@@ -1,7 +1,7 @@
 """Converts features to batches for training, as tf.data.
 
-What `TrainingRows` make of a unit depends on (seed, epoch) only, as the order does (`batching`): a run that resumes at step s
-sees the same batches as an uninterrupted one.
+What `TrainingRows` make of a unit depends on (seed, epoch) only, as the order does (`features.batching`): a run that resumes at
+step s sees the same batches as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.features.batching import TO_LONGEST, Batching, Draws, Schedule, grouped_draws, training_draws
 from bert_tf.features.columns import Array, TrainingRows
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
-from bert_tf.inputs.batching import TO_LONGEST, Batching, Draws, Schedule, grouped_draws, training_draws
 
 _PREFETCHED = 2  # batches
 

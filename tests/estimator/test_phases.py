@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bert_tf.estimator.pipeline import Phase, train_input_fn
 from bert_tf.estimator.run import Training
+from bert_tf.features.batching import Batching, Schedule
 from bert_tf.features.columns import Drawn, Features
-from bert_tf.inputs.batching import Batching, Schedule
-from bert_tf.inputs.pipeline import Phase, train_input_fn
 from tests.labelled import labelled
 
 pytestmark = pytest.mark.versions

@@ -1,4 +1,4 @@
-"""What one process delivers to eight replicas: python -m tests.inputs.feeding_rate prints the tables of docs/notes/speed.md.
+"""What one process delivers to eight replicas: python -m tests.estimator.feeding_rate prints the tables of docs/notes/speed.md.
 
 Eight logical CPUs are the replicas. The reader is timed alone, as fast as it goes; before cards, which are a pause of as long
 as their step takes; and in training of a model so small that computing hides least of it, against batches that are in memory.
@@ -19,13 +19,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
-from bert_tf.estimator import run
+from bert_tf.estimator import pipeline, run
 from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.pipeline import READY, InputFn, train_input_fn
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.batching import Batching, Schedule
 from bert_tf.features.columns import Features
-from bert_tf.inputs import pipeline
-from bert_tf.inputs.batching import Batching, Schedule
-from bert_tf.inputs.pipeline import READY, InputFn, train_input_fn
 from bert_tf.profiling.diagnosis import Setting
 from bert_tf.runtime import devices
 from bert_tf.runtime.machine import Machine, Plan, make_strategy

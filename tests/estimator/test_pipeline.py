@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.inputs import batching
-from bert_tf.inputs.batching import (
+from bert_tf.estimator.pipeline import train_input_fn
+from bert_tf.features import batching
+from bert_tf.features.batching import (
     TO_LONGEST,
     Batching,
     Schedule,
@@ -16,7 +17,6 @@ from bert_tf.inputs.batching import (
     grouped_draws,
     training_draws,
 )
-from bert_tf.inputs.pipeline import train_input_fn
 from tests.labelled import labelled
 
 pytestmark = pytest.mark.versions

@@ -14,7 +14,6 @@ import numpy as np
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import Field
 from bert_tf.io import atomic, documents
-from bert_tf.tasks.base import Example
 
 FORMAT_VERSION = "3"  # of the stored data, and of the conversion of texts to features
 
@@ -42,11 +41,11 @@ class CacheKey:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def examples_digest(examples: Iterable[Example]) -> str:
+def examples_digest(examples: Iterable[Any]) -> str:
     """sha256 of examples without names; reading other columns of a file gives another digest."""
     digest = hashlib.sha256()
     for example in examples:
-        values = [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]  # type: ignore[arg-type]
+        values = [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]
         digest.update(documents.to_json(values).encode() + b"\n")
     return digest.hexdigest()
 

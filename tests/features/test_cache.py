@@ -8,8 +8,8 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.errors import OutputError
+from bert_tf.features.cache import CacheKey, examples_digest, load_or_build
 from bert_tf.fields import Field
-from bert_tf.inputs.cache import CacheKey, examples_digest, load_or_build
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.labelled import label_ids, labelled, relabelled
 
@@ -82,7 +82,7 @@ def test_another_value_of_any_field_is_a_miss_and_does_not_replace_the_first(sto
             key = dataclasses.replace(KEY, **{field: OTHER[field]})
         else:
             key = KEY
-            patch.setattr("bert_tf.inputs.cache.FORMAT_VERSION", "0")
+            patch.setattr("bert_tf.features.cache.FORMAT_VERSION", "0")
         assert not load_or_build(stored.parent, key, FIELDS, features)[1]
     assert load_or_build(stored.parent, KEY, FIELDS, never)[1]
 

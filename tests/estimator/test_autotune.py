@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
-from bert_tf.inputs import pipeline
-from bert_tf.inputs.batching import Schedule
-from bert_tf.inputs.pipeline import train_input_fn
+from bert_tf.estimator import pipeline
+from bert_tf.estimator.pipeline import train_input_fn
+from bert_tf.features.batching import Schedule
 from tests import datasets
 from tests.labelled import labelled
 

@@ -1,1 +1,0 @@
-"""Converts features to batches."""
