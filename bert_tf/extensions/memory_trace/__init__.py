@@ -20,7 +20,7 @@ class MemoryTraceSettings(Settings):
 EXTENSION = Extension(
     settings=MemoryTraceSettings,
     section="Output",
-    part=f"{__name__}.part:MemoryTrace",
+    part=f"{__name__}.hook:MemoryTrace",
     panel=f"{__name__}.panel:of_runs",
     commands={
         "memory": NewCommand(f"{__name__}.command:MEMORY", "Look at runs", "reads memory traces of training steps"),

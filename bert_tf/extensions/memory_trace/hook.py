@@ -11,11 +11,19 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
+from bert_tf.estimator.run import Hook
 from bert_tf.extensions.memory_trace import LIVE, TRACE, live_memory, peak_report, trace_file
 from bert_tf.extensions.memory_trace.trace_report import readable
 from bert_tf.io.log_form import log
+from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 tf1 = tf.compat.v1
+
+
+class MemoryTrace(Part):
+    def hooks(self, run: Run) -> list[Hook]:
+        return [MemoryTraceHook(run.output_dir, self.settings.memory_trace_step)]
 
 
 class MemoryTraceHook(tf1.train.SessionRunHook):

@@ -18,6 +18,6 @@ class PlacementLogSettings(Settings):
 EXTENSION = Extension(
     settings=PlacementLogSettings,
     section="Output",
-    part=f"{__name__}.part:PlacementLog",
+    part=f"{__name__}.hook:PlacementLog",
     files={(FILE,): "device of each operation (docs/devices.md)"},
 )

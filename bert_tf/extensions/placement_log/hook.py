@@ -10,10 +10,13 @@ from pathlib import Path
 import tensorflow as tf
 
 from bert_tf.errors import OutputError
+from bert_tf.estimator.run import Hook
 from bert_tf.extensions.placement_log import FILE
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.runtime.placement import short
+from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 tf1 = tf.compat.v1
 
@@ -22,6 +25,11 @@ _SHOWN_TYPES, _SHOWN_MOVES = 4, 3
 
 Placed = tuple[str, str, str]  # name, type and device (/GPU:0) of an operation as placed, pruned and fused by TensorFlow
 Moved = tuple[str, str, str]  # name of an operation, the device requested and the device that it runs on
+
+
+class PlacementLog(Part):
+    def hooks(self, run: Run) -> list[Hook]:
+        return [PlacementHook(run.output_dir)]
 
 
 class PlacementHook(tf1.train.SessionRunHook):

@@ -30,7 +30,7 @@ class ProfileSettings(Settings):
 EXTENSION = Extension(
     settings=ProfileSettings,
     section="Output",
-    part=f"{__name__}.part:Profiled",
+    part=f"{__name__}.hook:Profiled",
     panel=f"{__name__}.panel:of_runs",
     commands={
         "profile": NewCommand(f"{__name__}.command:COMMAND", "Look at runs", "shows where the time of profiled steps went")

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
+from bert_tf.estimator.run import Hook
 from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, operations_file, step_stats
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
@@ -24,6 +25,8 @@ from bert_tf.host import HOST
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import Ranges
+from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 tf1 = tf.compat.v1
 
@@ -33,6 +36,11 @@ _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which alternate both
 _TRACED = 10  # last steps of the range, whose operations are recorded: records stay in memory until it ends
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # set by Nsight Systems; a GPU has only one tracer
+
+
+class Profiled(Part):
+    def hooks(self, run: Run) -> list[Hook]:
+        return [ProfileHook(run.output_dir, self.settings.steps, copies=run.machine.sees_gpu)]
 
 
 class ProfileHook(tf1.train.SessionRunHook):

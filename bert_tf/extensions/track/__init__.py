@@ -27,7 +27,7 @@ class TrackerSettings(Settings):
 EXTENSION = Extension(
     settings=TrackerSettings,
     section="Output",
-    part=f"{__name__}.part:Tracked",
+    part=f"{__name__}.follow:Tracked",
     commands={
         "track": NewCommand(
             f"{__name__}.command:COMMAND",

@@ -10,17 +10,31 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
+from bert_tf import extension
 from bert_tf.errors import BertError, OutputError
-from bert_tf.extensions.track import FOLDER, replay
+from bert_tf.extensions.track import FOLDER
 from bert_tf.extensions.track.trackers import RUNNING
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
+from bert_tf.training.part import Part
+
+extension.needed("report", "--tracker")
+from bert_tf.extensions.track import replay  # noqa: E402
+
+if TYPE_CHECKING:  # it imports TensorFlow
+    from bert_tf.training.run import Run
 
 PACKAGES = Path(__file__).resolve().parents[3]  # the folder to import the package from
 _LONGEST_PAUSE = 60.0  # seconds between tries
+
+
+class Tracked(Part):
+    def claimed(self, run: Run) -> None:
+        start(run.output_dir, self.settings.tracker)
 
 
 def start(folder: Path, name: str) -> None:

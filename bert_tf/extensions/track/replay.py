@@ -8,21 +8,52 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bert_tf.errors import BertError, OutputError
 from bert_tf.extensions.report import run_files
-from bert_tf.extensions.track import FOLDER, contents, state
+from bert_tf.extensions.track import FOLDER, contents
 from bert_tf.extensions.track.contents import Contents
-from bert_tf.extensions.track.trackers import Tracker, connect
-from bert_tf.io import atomic, lock
+from bert_tf.extensions.track.trackers import Marks, Point, Tracker, connect
+from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import redacted
 
 T = TypeVar("T")
 
 _SHOWN = 300  # characters of a message
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What was sent of a run, kept in RUN/tracking/TRACKER.json."""
+
+    run: str  # tag of the remote run
+    settings: str  # digest of those that determine the run
+    remote: str = ""  # its id; empty before there is one
+    described: str = ""  # digest of the sent parameters and tags
+    marks: Marks = dataclasses.field(default_factory=dict)
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # digests of the sent ones, by name
+    status: str = ""
+
+
+def load_state(path: Path, run: str, settings: str) -> State:
+    """Returns an empty state if the file is missing, damaged or of another run; that of a moved folder keeps its tag."""
+    content = run_files.read_object(path) or {}
+    try:
+        marks = {name: Point(name, int(step), float(value)) for name, (step, value) in content["marks"].items()}
+        texts = {name: str(content[name]) for name in ("run", "settings", "remote", "described", "status")}
+        read = State(**texts, marks=marks, files={name: str(digest) for name, digest in content["files"].items()})
+        return read if read.settings == settings else State(run, settings)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return State(run, settings)
+
+
+def save_state(path: Path, state: State) -> None:
+    """Raises OutputError if the file cannot be written."""
+    values: dict[str, Any] = {**vars(state), "marks": {name: point[1:] for name, point in state.marks.items()}}
+    atomic.write_text(path, documents.to_json(values, indent=1, sort_keys=True) + "\n")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +80,7 @@ class Replay:
         self.folder, self.tracker = folder, tracker
         self._path = folder / FOLDER / f"{tracker.name}.json"
         run = run_files.read_runs([folder])[0]
-        self._state, self._is_open = state.load(self._path, contents.run_id(run), contents.settings_digest(run)), False
+        self._state, self._is_open = load_state(self._path, contents.run_id(run), contents.settings_digest(run)), False
 
     def send(self, status: str = "") -> Sent:
         """Sends what is new; `status` is empty if training has ended. OutputError names the tracker."""
@@ -94,14 +125,14 @@ class Replay:
         group = contents.sweep_of(self.folder)
         remote = self.tracker.open(earlier.run, earlier.remote, self.folder.resolve().name, group)
         if remote != earlier.remote:
-            self._state = state.State(earlier.run, earlier.settings, remote)
+            self._state = State(earlier.run, earlier.settings, remote)
         known = self.tracker.marks()
         self._keep(**({} if known is None else {"marks": known}))
         self._is_open = True
 
     def _keep(self, **changed: object) -> None:
         self._state = dataclasses.replace(self._state, **changed)  # type: ignore[arg-type]
-        state.save(self._path, self._state)
+        save_state(self._path, self._state)
 
 
 @contextlib.contextmanager
