@@ -16,7 +16,7 @@ from bert_tf.extensions.checkpoint.inspect import inspect_checkpoint as inspect_
 from bert_tf.extensions.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
 from bert_tf.extensions.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
 from bert_tf.extensions.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
-from bert_tf.extensions.choice.in_memory import ChoiceTask as ChoiceTask
+from bert_tf.extensions.choice.family import ChoiceTask as ChoiceTask
 from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
 from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
 from bert_tf.extensions.data.check import check_data as check_data
@@ -48,10 +48,10 @@ from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
 from bert_tf.extensions.serve.command import serve as serve
 from bert_tf.extensions.similarity.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.extensions.similarity.in_memory import SimilarityTask as SimilarityTask
-from bert_tf.extensions.span.in_memory import SpanTask as SpanTask
+from bert_tf.extensions.span.family import SpanTask as SpanTask
 from bert_tf.extensions.sweep.command import Sweep as Sweep
 from bert_tf.extensions.sweep.command import sweep as sweep
-from bert_tf.extensions.tags.in_memory import TagTask as TagTask
+from bert_tf.extensions.tags.family import TagTask as TagTask
 from bert_tf.extensions.track.command import track as track
 from bert_tf.extensions.vectors.encode import encode_file as encode_file
 from bert_tf.extensions.vectors.encode import encoder as encoder

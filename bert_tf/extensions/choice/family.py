@@ -1,4 +1,4 @@
-"""Multiple choice as a family of tasks. Shapes: E examples, N rows."""
+"""Multiple choice as a family of tasks, from files or rows in memory. Shapes: E examples, N rows."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.names import FORMATS
 from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
 
@@ -108,3 +109,28 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     del labels
     custom = settings.custom
     return FileTask(name, ChoiceFamily, functools.partial(read_choices, custom), custom, _PATTERNS if name == SWAG else {})
+
+
+class ChoiceTask(RowsTask):
+    """Multiple choice from rows in memory: questions with options, one of them right.
+
+    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its index from 0, letter or
+    text.
+
+        task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
+    """
+
+    def __init__(
+        self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+
+        Raises:
+          DataError: a row has another format; names split and row.
+        """
+        super().__init__(ChoiceFamily(), train, dev, test)

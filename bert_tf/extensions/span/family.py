@@ -1,4 +1,7 @@
-"""Extractive question answering as a family of tasks. Shapes: E questions, N rows (windows)."""
+"""Extractive question answering as a family of tasks, from files or rows in memory.
+
+Shapes: E questions, N rows (windows).
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,14 @@ from bert_tf.extensions.span.settings import SpanSettings
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import SPAN, HeadSpec
+from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.names import JSONL
 from bert_tf.tasks.predictions import TextLayout
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.rows_task import RowsTask
+from bert_tf.tasks.settings import TaskSettings, path_names
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 _OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")
@@ -169,3 +174,35 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
             TEST: (*by_split[TEST], *by_split[DEV]),
         }  # as published, dev is predicted if there is no test file
     return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, patterns)
+
+
+class SpanTask(RowsTask):
+    """Extractive question answering from rows in memory: questions with texts that contain the answers.
+
+    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first
+    character, required if the answer occurs more than once; or a sequence of these. Rows to predict have no answer.
+
+        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+          **settings: fields of `SpanSettings`, for example `doc_stride=64` or `version_2_with_negative=True`.
+
+        Raises:
+          FlagError: a setting is unknown or has an invalid value.
+          DataError: a row has another format; names split and row.
+        """
+        known = [row for row in settings_of(SpanSettings) if row.name not in path_names()]
+        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)

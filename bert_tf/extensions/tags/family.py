@@ -1,6 +1,5 @@
-"""Token classification as a family of tasks: entities in IOB2, or plain tags such as parts of speech.
+"""Token classification as a family of tasks, from files or rows in memory: entities in IOB2, or plain tags.
 
-Shapes: E sentences, W words of all of them, L tags.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.tags import CONLL2003, predictions, schemes, spelling
 from bert_tf.extensions.tags import features as tags
-from bert_tf.extensions.tags.columns import TagExample, TagReader, read_rows
+from bert_tf.extensions.tags.columns import TagExample, TagReader, found_labels, read_rows
 from bert_tf.extensions.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
 from bert_tf.extensions.tags.predictions import TagLayout, TagPrediction, TagPredictions
 from bert_tf.features.columns import Features
@@ -28,7 +27,10 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.in_memory import label_names
 from bert_tf.tasks.names import JSONL, PARQUET, TSV
+from bert_tf.tasks.rows_task import RowsTask
+from bert_tf.tasks.sentence.rows import records
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TaskSettings, listed_labels
 from bert_tf.tokenization.tokenizer import Tokenizer
@@ -172,3 +174,37 @@ class _Files:
             raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)
         of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()
         return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))
+
+
+class TagTask(RowsTask):
+    """Token classification from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
+
+    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[str] | None = None,
+        constrained_decoding: bool = False,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict: words, or texts.
+          labels: all tags, entities in IOB2; by default those of `train`.
+          constrained_decoding: whether to predict only valid tag sequences.
+
+        Raises:
+          FlagError: `labels` are not distinct names.
+          DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
+            `train` does not have at least two tags.
+        """
+        rows = list(() if train is None else records(train, TRAIN))
+        tag_names = label_names(labels, TAGS) or found_labels(rows, TRAIN)
+        super().__init__(TagFamily(tag_names, constrained_decoding), None if train is None else rows, dev, test)

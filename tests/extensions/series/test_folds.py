@@ -18,14 +18,14 @@ import bert_tf
 from bert_tf.batch import average, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.extensions.choice.family import ChoiceTask
 from bert_tf.extensions.choice.features import OPTION_IDS
-from bert_tf.extensions.choice.in_memory import ChoiceTask
 from bert_tf.extensions.series import driver, folds, table
 from bert_tf.extensions.series.folds import FoldResult, groups_of
 from bert_tf.extensions.similarity.in_memory import ContrastiveTask, SimilarityTask
-from bert_tf.extensions.span.in_memory import SpanTask
+from bert_tf.extensions.span.family import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
-from bert_tf.extensions.tags.in_memory import TagTask
+from bert_tf.extensions.tags.family import TagTask
 from bert_tf.head_spec import SIMILARITY, HeadSpec
 from bert_tf.profiling.wall_clock import WALL
 from bert_tf.tasks.base import Limits
