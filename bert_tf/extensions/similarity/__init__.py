@@ -1,8 +1,13 @@
 """Similarity: vectors of texts, learned from pairs with scores or from matching pairs (docs/vectors.md)."""
 
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
 from bert_tf.extension import Extension, NewKind, NewTask
-from bert_tf.extensions.similarity.settings import SimilaritySettings, ZeroShotSettings
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
+from bert_tf.settings import setting
 
 STS_B_VECTORS = "STS-B-vectors"
 
@@ -12,6 +17,25 @@ _TAKES = (
     *("train_file", "dev_file", "test_file", "skip_bad_rows", "problem", "text_a", "text_b", "label_column", "id_column"),
     *("file_format", "has_header"),
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class SimilaritySettings:
+    """Scale of scores, and temperature for pairs without scores."""
+
+    TITLE: ClassVar[str] = "Vectors (--task_name=custom --problem=similarity or contrastive)"
+
+    highest_score: float = setting(
+        1.0, "highest score of a pair with --problem=similarity; 0 is the lowest", lowest=1e-3, decodes=True
+    )
+    temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroShotSettings:
+    zero_shot: bool = setting(
+        False, "no trained head: compares cosines of mean vectors with the scores of pairs (--task_name=STS-B)"
+    )
 
 
 def _kind(family: str, head: str, problem: NewTask) -> NewKind:

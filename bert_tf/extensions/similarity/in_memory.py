@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bert_tf.extensions.similarity import SimilaritySettings
 from bert_tf.extensions.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.extensions.similarity.settings import SimilaritySettings
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.rows_task import RowsTask
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.extensions.span import SQUAD, SQUAD2, evaluation
+from bert_tf.extensions.span import SQUAD, SQUAD2, SpanSettings, evaluation
 from bert_tf.extensions.span import features as spans
 from bert_tf.extensions.span.decoding import Floats, Rules, decode
 from bert_tf.extensions.span.predictions import (
@@ -26,7 +26,6 @@ from bert_tf.extensions.span.predictions import (
     published_files,
 )
 from bert_tf.extensions.span.reader import Reader, SpanExample, read_rows
-from bert_tf.extensions.span.settings import SpanSettings
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import SPAN, HeadSpec

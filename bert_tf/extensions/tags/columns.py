@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.tags import schemes, spelling, words
-from bert_tf.extensions.tags.settings import TagSettings
+from bert_tf.extensions.tags import TagSettings, schemes, spelling, words
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.names import JSONL, PARQUET

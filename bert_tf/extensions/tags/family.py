@@ -1,5 +1,6 @@
 """Token classification as a family of tasks, from files or rows in memory: entities in IOB2, or plain tags.
 
+Shapes: E sentences, W words of all of them, L tags.
 """
 
 from __future__ import annotations
