@@ -62,8 +62,21 @@ class NewKind(NamedTuple):
     prediction: str = ""  # class of the objects that `Family.listed` returns
     form: str = ""  # request and response of the service, an `extensions.serve.forms.Form`
     row: str = ""  # function from an example to a row as `Model.predict` takes it
-    usage: str = ""  # code of a card, an `extensions.card.usage.Usage`
+    usage: str = ""  # code of a card, a `Usage`
     problem: NewTask | None = None  # custom data of it, by --problem
+
+
+class Usage(NamedTuple):
+    """How a kind of models is used, as code of a card; {name} stands for a value of the row, as a literal."""
+
+    row: Mapping[str, Any]  # if there is none of the data
+    call: str = "model.predict([{row}])[0].label"  # empty if there is none
+    line: str = "python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv"
+    command: str = ""  # of an extension, without which there are neither call nor line
+    named: bool = False  # whether a row is a mapping, else a sequence of values
+    transformers: str = ""  # code for a folder in Hugging Face's layout; empty if transformers has a pipeline for it
+    options: str = ""  # of the pipeline
+    call_options: str = ", truncation=True"  # of a call of the pipeline
 
 
 class Driver(NamedTuple):

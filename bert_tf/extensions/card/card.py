@@ -146,7 +146,7 @@ def _usage(model: Model, place: str, architecture: Architecture | None) -> tuple
     kind, row = model.task.family.kind, sample_row.sample_row(model.trained)
     if architecture is None:
         return usage.package(kind, place, pairs=model.reads_pairs, row=row)
-    code = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs, row=row)
+    code = usage.transformers(kind, architecture, pairs=model.reads_pairs, row=row)
     # The package reads [MASK] for any.
     return code.replace(MASK, model.trained.vocabulary.special[-1]) if kind == PRETRAINING else code, ""
 

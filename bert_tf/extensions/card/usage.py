@@ -4,51 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from bert_tf import extension
+from bert_tf.checkpoints.huggingface_export import Architecture
+from bert_tf.extension import Usage
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import documents
 from bert_tf.kinds import Registry
 
 Row = Mapping[str, Any]
 
-
-class Usage(NamedTuple):
-    """How a kind of models is used, with the values of a row as literals."""
-
-    row: Row  # if there is none of the data
-    call: str = "model.predict([{row}])[0].label"  # empty if there is none
-    line: str = "python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv"
-    named: bool = False  # whether a row is a mapping, else a sequence of values
-    transformers: str = ""  # code for a folder in Hugging Face's layout, `first` is its first value; empty for a pipeline
-    options: str = ""  # of the pipeline
-
-
 _UNSAFE = re.compile("[`\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
-PIPELINE = """\
+_PIPELINE = """\
 from transformers import pipeline
 
 model = pipeline("{task}", model="."{options})
 model({row})"""
-CLASS = """\
-import torch
-from transformers import {name}, AutoTokenizer
-
-tokenizer, model = AutoTokenizer.from_pretrained("."), {name}.from_pretrained(".")
-"""
-ENCODE = """\
+_ENCODE = """\
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer(".")
 model.encode([{first}])"""
-TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
-PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
+_TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
+_PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 
-LABELS = Usage(TEXT)
-NUMBERS = Usage(TEXT, options=', function_to_apply="none"')
-SEVERAL_LABELS = Usage(TEXT, options=", top_k=None")
-_OTHER = Usage(TEXT, call="", line="")
+LABELS = Usage(_TEXT)
+NUMBERS = Usage(_TEXT, options=', function_to_apply="none"')
+SEVERAL_LABELS = Usage(_TEXT, options=", top_k=None")
+_OTHER = Usage(_TEXT, call="", line="")
 
 _USAGES = Registry[Usage](
     "usage",
@@ -60,7 +45,7 @@ def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tu
     """Python code and a command line, empty if there is none; `place` is the run or its checkpoint, `row` one of its data."""
     load = f'import bert_tf\n\nmodel = bert_tf.load("{place}")'
     usage = _USAGES.get(kind, _OTHER)
-    if not usage.call:
+    if not usage.call or (usage.command and usage.command not in extension.commands()):
         return load, ""
     values = _values(usage, row, pairs=pairs)
     shown = next(iter(values.values())) if len(values) == 1 else f"({', '.join(values.values())})"
@@ -69,19 +54,21 @@ def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tu
     return f"{load}\n{usage.call.format(row=shown)}", usage.line.format(place=place, row=shown)
 
 
-def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = None) -> str:
+def transformers(kind: str, architecture: Architecture, *, pairs: bool, row: Row | None = None) -> str:
     """Code for a folder in Hugging Face's layout."""
     usage = _USAGES.get(kind, _OTHER)
     values = _values(usage, row, pairs=pairs)
+    if architecture.makes_vectors:
+        return _ENCODE.format(first=next(iter(values.values())))
     if usage.transformers:
-        return usage.transformers.format(**values, first=next(iter(values.values())))
+        return usage.transformers.format(**values)
     text = f'{{"text": {values["text_a"]}, "text_pair": {values["text_b"]}}}' if "text_b" in values else values["text"]
-    return PIPELINE.format(task=pipeline, options=usage.options, row=f"{text}, truncation=True")
+    return _PIPELINE.format(task=architecture.pipeline, options=usage.options, row=f"{text}{usage.call_options}")
 
 
 def _values(usage: Usage, row: Row | None, *, pairs: bool) -> dict[str, str]:
     """The row, if the model reads it; else one that any model of its kind does. As literals of Python."""
-    own = PAIR if pairs and usage.row is TEXT else usage.row
+    own = _PAIR if pairs and usage.row is _TEXT else usage.row
     return _literals(row if row is not None and row.keys() == own.keys() else own)
 
 

@@ -1,10 +1,18 @@
 """Pretrain: masked words and next sentences of unlabelled text, in one or two phases (docs/pretraining.md)."""
 
-from bert_tf.extension import Extension, NewCommand, NewKind, NewTask
+from bert_tf.extension import Extension, NewCommand, NewKind, NewTask, Usage
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.head_spec import PRETRAINING
 
 COMMAND, TASK = "pretrain", "Pretraining"
+
+USAGE = Usage(
+    {"text": "It rained all [MASK]."},
+    "model.fill_mask([{row}])[0][0].words",
+    "python -m bert_tf fill-mask {place} --text={row}",
+    command="fill-mask",
+    call_options="",
+)
 
 EXTENSION = Extension(
     part=f"{__name__}.part:Pretraining",
@@ -23,7 +31,7 @@ EXTENSION = Extension(
     of_tasks=PretrainingSettings,
     kinds={
         PRETRAINING: NewKind(
-            f"{__name__}.family:PretrainingFamily", f"{__name__}.head:PretrainingHead", usage=f"{__name__}.usage:USAGE"
+            f"{__name__}.family:PretrainingFamily", f"{__name__}.head:PretrainingHead", usage=f"{__name__}:USAGE"
         )
     },
 )

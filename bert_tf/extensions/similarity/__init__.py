@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.extension import Extension, NewKind, NewTask
+from bert_tf.extension import Extension, NewKind, NewTask, Usage
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.settings import setting
 
@@ -46,10 +46,15 @@ def _kind(family: str, head: str, problem: NewTask) -> NewKind:
         client=f"{__name__}.client:alike",
         prediction=f"{__name__}.predictions:Prediction",
         form=f"{__name__}.form:FORM",
-        usage=f"{__name__}.usage:USAGE",
+        usage=f"{__name__}:USAGE",
         problem=problem,
     )
 
+
+USAGE = Usage(
+    {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."},
+    "model.predict([{row}])[0].cosine",
+)
 
 EXTENSION = Extension(
     tasks={STS_B_VECTORS: NewTask(_TASK, takes=("skip_bad_rows",), without=(_SCORE, _TEMPERATURE), folder="STS-B")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.extension import Extension, NewKind, NewTask
+from bert_tf.extension import Extension, NewKind, NewTask, Usage
 from bert_tf.head_spec import SPAN
 from bert_tf.io import files
 from bert_tf.settings import setting
@@ -38,6 +38,21 @@ class SpanSettings:
     )
 
 
+USAGE = Usage(
+    {"question": "Who built the mill?", "context": "Ada built the mill in 1871."},
+    named=True,
+    transformers="""\
+import torch
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForQuestionAnswering.from_pretrained(".")
+inputs = tokenizer({question}, {context}, truncation="only_second", return_tensors="pt")
+with torch.no_grad():
+    outputs = model(**inputs)
+start, end = int(outputs.start_logits.argmax()), int(outputs.end_logits.argmax())
+tokenizer.decode(inputs["input_ids"][0, start : end + 1])""",  # transformers 5 has no pipeline for it
+)
+
 EXTENSION = Extension(
     tasks=dict.fromkeys((SQUAD, SQUAD2), NewTask(_TASK, takes=_TAKES)),
     of_tasks=SpanSettings,
@@ -50,7 +65,7 @@ EXTENSION = Extension(
             prediction=f"{__name__}.predictions:Prediction",
             form=f"{__name__}.form:FORM",
             row=f"{__name__}.reader:row_of",
-            usage=f"{__name__}.usage:USAGE",
+            usage=f"{__name__}:USAGE",
             problem=NewTask(_TASK, takes=(*_TAKES, "problem", "id_column")),
         )
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.extension import Extension, NewKind, NewTask
+from bert_tf.extension import Extension, NewKind, NewTask, Usage
 from bert_tf.head_spec import TAGS
 from bert_tf.settings import setting
 
@@ -29,6 +29,13 @@ class TagSettings:
     constrained_decoding: bool = setting(False, "most probable legal tag sequence of a sentence (Viterbi)", decodes=True)
 
 
+USAGE = Usage(
+    {"text": "Ada built the mill in 1871."},
+    "model.predict([{row}])[0].entities",
+    options=', aggregation_strategy="simple"',
+    call_options="",
+)
+
 EXTENSION = Extension(
     tasks={CONLL2003: NewTask(_TASK, takes=_TAKES)},
     of_tasks=TagSettings,
@@ -41,7 +48,7 @@ EXTENSION = Extension(
             prediction=f"{__name__}.predictions:TagPrediction",
             form=f"{__name__}.form:FORM",
             row=f"{__name__}.columns:row_of",
-            usage=f"{__name__}.usage:USAGE",
+            usage=f"{__name__}:USAGE",
             problem=NewTask(_TASK, takes=(*_TAKES, "problem", "labels", "file_format")),
         )
     },

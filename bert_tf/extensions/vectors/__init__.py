@@ -15,7 +15,6 @@ EXTENSION = Extension(
             head=f"{__name__}.head:VectorsHead",
             nodes=f"{__name__}.nodes:of_vectors",
             client=f"{__name__}.client:embedded",
-            usage=f"{__name__}.usage:USAGE",
         )
     },
     commands={
