@@ -1,10 +1,13 @@
-"""Words added to a vocabulary: their choice, their previous pieces and their rows."""
+"""Words added to a vocabulary: their choice, their previous pieces, and their rows in a model's word table."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from bert_tf.errors import DataError
 from bert_tf.extensions.vocabulary.counting import Counts
@@ -13,6 +16,12 @@ from bert_tf.io import files
 from bert_tf.tokenization.characters import CHUNK, words
 from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+Array = npt.NDArray[Any]
+WORD_TABLE = "bert/embeddings/word_embeddings"
+BY_PIECE = (WORD_TABLE, "cls/predictions/output_bias")  # [V, D] and [V]
+_TIED = "cls.predictions.decoder."  # prefix of PyTorch's copies of both
+Pieces = Mapping[int, Sequence[int]]  # for each new row, the rows of its pieces
 
 
 class NewWord(NamedTuple):
@@ -123,3 +132,21 @@ def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
         tokens[row : row + 1] = [word]
         rows.append(row)
     return Extended(Vocabulary(tokens, rules=vocabulary.text_rules), tuple(rows))
+
+
+def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Array]:
+    """Adds rows for new words, each the mean (in float64) of its pieces' rows; drops the table copies of other layouts."""
+    return {
+        name: _with_rows(array, pieces) if name in BY_PIECE else array
+        for name, array in entries.items()
+        if not name.startswith(_TIED)
+    }
+
+
+def _with_rows(array: Array, pieces: Pieces) -> Array:
+    rows = max(len(array), *(row + 1 for row in pieces))
+    larger = np.empty((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    for row, others in pieces.items():
+        larger[row] = array[list(others)].astype(np.float64).mean(axis=0)
+    return larger

@@ -13,7 +13,7 @@ from bert_tf import extension, run_layout
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.vocabulary import additions, show
-from bert_tf.extensions.vocabulary.additions import NewWord
+from bert_tf.extensions.vocabulary.additions import WORD_TABLE, NewWord, Pieces, with_new_rows
 from bert_tf.extensions.vocabulary.counting import Counts, Fertility, cut_otherwise, fertility_of
 from bert_tf.extensions.vocabulary.texts import CorpusSettings
 from bert_tf.io import documents, files
@@ -30,7 +30,6 @@ from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.checkpoint.models import PublishedModel
-    from bert_tf.extensions.vocabulary.new_rows import Pieces
 
 ADDED = "added_words.tsv"
 
@@ -133,7 +132,6 @@ def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> Publishe
 def _tokenizer(model: PublishedModel, chosen: bool | None) -> WordPieceTokenizer:
     """Makes the model's tokenizer; checks that its parts fit each other."""
     from bert_tf.estimator import preflight, run_folder
-    from bert_tf.extensions.vocabulary.new_rows import WORD_TABLE
 
     folder, path = model.checkpoint.folder, model.vocabulary_file
     if path is None:
@@ -178,10 +176,9 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.checkpoint.tensors import STEP
-    from bert_tf.extensions.vocabulary import new_rows
 
-    entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
-    config = dataclasses.replace(model.config, vocab_size=len(entries[new_rows.WORD_TABLE]))
+    entries = with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
+    config = dataclasses.replace(model.config, vocab_size=len(entries[WORD_TABLE]))
     copied = models.write_model(folder, entries, beside=None)
     if model_copy.copy_decision(model.checkpoint.name, copied):
         log.warning("%s: its rule was fitted with the earlier vocabulary; calibrate it again", folder)

@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from bert_tf.extensions.vocabulary.new_rows import WORD_TABLE, with_new_rows
+from bert_tf.extensions.vocabulary.additions import WORD_TABLE, with_new_rows
 
 TABLE = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
 BIAS = np.arange(6, dtype=np.float32)
