@@ -1,7 +1,8 @@
 """Engines: checkpoints converted to ONNX, and computed by ONNX Runtime or OpenVINO (docs/engines.md)."""
 
 from bert_tf.extension import Extension
-from bert_tf.extensions.engines.names import AUTO, ONNXRUNTIME, OPENVINO
+
+ONNXRUNTIME, OPENVINO, AUTO = "onnxruntime", "openvino", "auto"
 
 EXTENSION = Extension(
     engines={

@@ -16,8 +16,7 @@ from bert_tf.batch.weights import weights
 from bert_tf.errors import FlagError
 from bert_tf.extensions.engines import heads
 from bert_tf.extensions.engines.encoder import encode
-from bert_tf.extensions.engines.onnx_graph import OnnxGraph
-from bert_tf.extensions.engines.weights_file import WeightsFile
+from bert_tf.extensions.engines.onnx_graph import OnnxGraph, WeightsFile
 from bert_tf.fields import INPUTS, ROW, Field
 from bert_tf.modeling.heads import registry
 

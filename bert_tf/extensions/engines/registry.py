@@ -11,7 +11,7 @@ from bert_tf import extras
 from bert_tf.batch.engine import Chosen, Compute, Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
-from bert_tf.extensions.engines.names import ONNXRUNTIME, OPENVINO
+from bert_tf.extensions.engines import ONNXRUNTIME, OPENVINO
 from bert_tf.runtime import precision as formats
 from bert_tf.training.settings import INT8, TENSORFLOW
 

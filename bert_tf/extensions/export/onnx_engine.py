@@ -16,9 +16,8 @@ from bert_tf.batch.engine import Batch, Compute, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.extensions.engines import onnxruntime_session
+from bert_tf.extensions.engines import AUTO, ONNXRUNTIME, onnxruntime_session
 from bert_tf.extensions.engines.converted_engine import ConvertedEngine
-from bert_tf.extensions.engines.names import AUTO, ONNXRUNTIME
 from bert_tf.extensions.export import onnx_folder
 from bert_tf.extensions.export.exported_model import ExportedModel
 from bert_tf.extensions.export.onnx_folder import layer_output

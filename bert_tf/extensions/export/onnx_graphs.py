@@ -14,7 +14,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.batch.weights import weights
 from bert_tf.extensions.engines import onnx_model
 from bert_tf.extensions.engines.encoder import encode
-from bert_tf.extensions.engines.weights_file import WeightsFile
+from bert_tf.extensions.engines.onnx_graph import WeightsFile
 from bert_tf.extensions.export import onnx_folder
 from bert_tf.extensions.export.shared_graph import SharedGraph
 from bert_tf.fields import TOKEN, Field

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.extensions.engines.onnx_graph import Constant, OnnxGraph
-from bert_tf.extensions.engines.weights_file import WeightsFile
+from bert_tf.extensions.engines.onnx_graph import Constant, OnnxGraph, WeightsFile
 
 
 class SharedGraph(OnnxGraph):

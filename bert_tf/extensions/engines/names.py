@@ -1,3 +1,0 @@
-"""Names of engines."""
-
-ONNXRUNTIME, OPENVINO, AUTO = "onnxruntime", "openvino", "auto"
