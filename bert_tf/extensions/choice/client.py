@@ -14,8 +14,8 @@ from bert_tf.extensions.choice.features import most_of_option
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.export.saved_model.rows import CUTS, Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.signatures import DEFAULT, Signature, aligned, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
 
 tf1 = tf.compat.v1

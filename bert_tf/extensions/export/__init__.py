@@ -3,7 +3,7 @@
 from bert_tf.extension import Extension, NewCommand
 
 EXTENSION = Extension(
-    session=f"{__name__}.exporter:Exporter",
+    session=f"{__name__}.write:Exporter",
     model_format=f"{__name__}.model_format:ONNX",
     commands={
         "export": NewCommand(

@@ -9,23 +9,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import run_layout
+from bert_tf import extras, run_layout
 from bert_tf.batch.engine import Batch, Compute
 from bert_tf.batch.trained import Trained
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.engines import onnxruntime_session
-from bert_tf.extensions.export import gate, onnx_engine, requirements
+from bert_tf.extensions.export import gate, onnx_engine
 from bert_tf.extensions.export import onnx_folder as folders
-from bert_tf.extensions.export.agreement import require_agreement
 from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_card, write_kept_files
 from bert_tf.extensions.export.onnx_folder import layer_output
 from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.io import files
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.decision import DECISION
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_REQUIREMENTS = "requirements.txt"
 
 _ALL_THREADS = 0
-_FOR_PEOPLE = (run_layout.CARD, requirements.FILE, gate.FILE)  # may be edited
+_FOR_PEOPLE = (run_layout.CARD, _REQUIREMENTS, gate.FILE)  # may be edited
+_ALWAYS_NEEDED = ("absl-py", "ijson", "numpy", "platformdirs", "psutil", "pyyaml", "tqdm")
 
 
 def write(exported: ExportJob, folder: Path) -> None:
@@ -35,7 +38,7 @@ def write(exported: ExportJob, folder: Path) -> None:
     """
     write_graphs({"": exported}, folder)
     write_files(exported, folder)
-    (folder / requirements.FILE).write_text(requirements.text(exported.trained.vocabulary), encoding="utf-8")
+    write_requirements(exported.trained.vocabulary, folder)
 
 
 def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:
@@ -46,9 +49,9 @@ def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:
     trained = {scope: exported.trained for scope, exported in models.items()}
     onnx_graphs.write_graphs(trained, folder, facts)
     for scope, one in trained.items():
-        require_agreement(one, _opened(one, folder, scope))
+        gate.require_agreement(one, _opened(one, folder, scope))
         if heads.is_known(VECTORS):  # else nothing reads this graph
-            require_agreement(_encoder(one), _last_layer(one, folder, scope))
+            gate.require_agreement(_encoder(one), _last_layer(one, folder, scope))
     if next(iter(models.values())).options.precision != FLOAT32:
         onnx_graphs.write_graphs(trained, folder, facts, int8=True)
         for scope, exported in models.items():
@@ -60,6 +63,27 @@ def write_files(exported: ExportJob, folder: Path) -> None:
     write_kept_files(exported, folder)
     (folder / run_layout.CONFIG).write_text(exported.trained.config.to_json() + "\n", encoding="utf-8")
     write_card(exported, folder / run_layout.CARD)
+
+
+def write_requirements(vocabulary: Vocabulary, folder: Path) -> None:
+    """Writes for pip what uses the model, in the versions that were tried.
+
+    `bert_tf` itself is installed without its dependencies, one of which is TensorFlow.
+    """
+    base, by_extra = extras.base(), extras.by_name()
+    runtime = [line for line in by_extra["onnx"] if line.startswith("onnxruntime")]
+    tokenizers = by_extra["vocabulary"] if vocabulary.own_rules else []
+    parts = {
+        "predict, encode, search": (*(base[name] for name in _ALWAYS_NEEDED), *runtime, *tokenizers),
+        "serve": (base["jinja2"], *by_extra["serve"]),
+    }
+    lines = [
+        "# Uses this model without TensorFlow. The package itself: pip install --no-deps dist/bert_tf-*.whl (make wheel)",
+        f"# evaluate and calibrate --check also need: {' '.join(extras.METRICS)}",
+    ]
+    for commands, names in parts.items():
+        lines += [f"# {commands}", *sorted(names)]
+    (folder / _REQUIREMENTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:

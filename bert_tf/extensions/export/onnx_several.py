@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bert_tf.batch.trained import Trained
-from bert_tf.extensions.export import onnx, onnx_folder, requirements
+from bert_tf.extensions.export import onnx, onnx_folder
 from bert_tf.extensions.export.formats import Target
 from bert_tf.extensions.export.write import job_of, record_of, write_record, writing
 from bert_tf.extensions.together.engine import TRUNK, Together
@@ -35,8 +35,7 @@ def write(models: Mapping[str, Trained], target: Target, *, find_data: Callable[
                 "sha256": {**facts["sha256"], **sums},
             }
             write_record(folder / scope, {**record_of(exported, onnx_folder.FORMAT), **facts, **own})
-        vocabulary = next(iter(models.values())).vocabulary  # that of all
-        (folder / requirements.FILE).write_text(requirements.text(vocabulary), encoding="utf-8")
+        onnx.write_requirements(next(iter(models.values())).vocabulary, folder)  # that of all
         record = {"format": onnx_folder.FORMAT, "version": onnx_folder.VERSION_OF_SEVERAL, "models": list(models)}
         write_record(folder, {**record, "precision": target.options.precision})
     log.info("%s: %s of %s", target.output, onnx_folder.FORMAT, ", ".join(model.prefix for model in models.values()))

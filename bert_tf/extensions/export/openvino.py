@@ -11,7 +11,6 @@ from pathlib import Path
 from bert_tf.batch.engine import Compute
 from bert_tf.extensions.engines import converted as engines
 from bert_tf.extensions.export import gate
-from bert_tf.extensions.export.agreement import require_agreement
 from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_kept_files
 from bert_tf.extensions.export.onnx_folder import record_in
 from bert_tf.training.settings import INT8
@@ -31,7 +30,7 @@ def write(exported: ExportJob, folder: Path) -> None:
     precision, path, source = exported.options.precision, folder / _OPENVINO, folder / _ONNX
     calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
     onnx_model.save(exported.trained, source, metadata(exported))
-    require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
+    gate.require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
     if calibration is None:
         openvino_model.save(source, path)
     else:

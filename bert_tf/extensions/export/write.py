@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,9 @@ from bert_tf.extensions.export.onnx_folder import RECORD, record_in
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
+from bert_tf.library.keywords import takes
+from bert_tf.library.model import Model
+from bert_tf.settings import read_settings
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import CUSTOM
@@ -161,3 +165,23 @@ def _labelled(examples: Sequence[Any], name: str) -> Sequence[Any]:
     if not examples or getattr(examples[0], "label", None) is None:
         raise DataError("no labelled examples to measure on", name)
     return examples
+
+
+class Exporter:
+    """See `Model.session`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @takes(Target)
+    def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
+        """See `Model.export`."""
+        model = self._model
+        return write(
+            dataclasses.replace(model.trained, given_task=model.task),
+            read_settings(Target, {"format": format, "output": output, **options}),
+            find_data=model.find_data,
+        )
+
+    def close(self) -> None:
+        """Holds nothing."""

@@ -7,9 +7,8 @@ import tensorflow as tf
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.sentences import outputs, read
-from bert_tf.extensions.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.saved_model.signatures import DEFAULT, VECTORS, Signature, aligned, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.modeling.heads import registry as heads
 
 

@@ -16,8 +16,8 @@ from bert_tf.batch.graph import Tensors
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
+from bert_tf.extensions.export.saved_model.signatures import DEFAULT, Signature, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer, look_up
-from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.extensions.export.tokenizer_tables import Paged
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.features import longest_question

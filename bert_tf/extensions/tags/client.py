@@ -14,8 +14,8 @@ from bert_tf.batch import graph
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.characters import Text
 from bert_tf.extensions.export.saved_model.rows import Part, Span, lay_out, lengths
+from bert_tf.extensions.export.saved_model.signatures import DEFAULT, Signature, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.extensions.tags.graph_words import Words, split
 from bert_tf.extensions.tags.predictions import SURE, usual
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.sentences import outputs, read
-from bert_tf.extensions.export.saved_model.signatures import VECTORS
+from bert_tf.extensions.export.saved_model.signatures import VECTORS, Signature, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import Signature, strings
 from bert_tf.head_spec import MEAN, HeadSpec
 from bert_tf.head_spec import VECTORS as KIND
 

@@ -5,8 +5,8 @@ import pytest
 
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.export import openvino
-from bert_tf.extensions.export.agreement import require_agreement
 from bert_tf.extensions.export.formats import FORMATS
+from bert_tf.extensions.export.gate import require_agreement
 from tests.extensions.export.models import exported
 from tests.modeling.test_positions import ROTARY
 

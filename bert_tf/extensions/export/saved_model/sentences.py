@@ -14,8 +14,8 @@ from bert_tf.batch.graph import Tensors
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.rows import CUTS, Part, averaged, lay_out, lengths
+from bert_tf.extensions.export.saved_model.signatures import DEFAULT, Signature, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import DEFAULT, Signature, strings
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.modeling.heads import registry as heads

@@ -1,8 +1,9 @@
-"""All signatures of an exported model, by name."""
+"""Signatures of an exported model: what one is, and all by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -12,7 +13,6 @@ from bert_tf.batch.graph import Tensors
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
-from bert_tf.extensions.export.signature import DEFAULT, Signature
 from bert_tf.extensions.export.tokenizer_tables import tables
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
@@ -23,8 +23,17 @@ from bert_tf.modeling.heads import registry as heads
 tf1 = tf.compat.v1
 
 IDS, EXAMPLES, VECTORS = "ids", "examples", "vectors"
+DEFAULT = "serving_default"  # the signature that is called if none is named
 
 _IDS, _MASK, _SEGMENTS = (field.name for field in INPUTS)
+
+
+class Signature(NamedTuple):
+    """Tensors of one signature by their public names."""
+
+    inputs: Tensors
+    outputs: Tensors
+
 
 Client = Callable[[ExportJob, GraphTokenizer], Mapping[str, Signature]]
 
@@ -33,6 +42,17 @@ _CLIENTS = Registry[Client](
     "client",
     dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), f"{__package__}.sentences:labelled"),
 )
+
+
+def aligned(*texts: tf.Tensor) -> list[tf.Tensor]:
+    """[B] strings of several inputs; the request fails if their lengths differ, instead of mixing up rows."""
+    rows: list[tf.Tensor] = tf.unstack(tf.stack(texts), num=len(texts))
+    return rows
+
+
+def strings(*names: str) -> dict[str, tf.Tensor]:
+    """Placeholders of [B] UTF-8 strings."""
+    return {name: tf1.placeholder(tf.string, [None], name) for name in names}
 
 
 def build(exported: ExportJob) -> dict[str, Signature]:

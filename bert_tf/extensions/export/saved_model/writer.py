@@ -16,7 +16,7 @@ from bert_tf.batch import graph
 from bert_tf.batch.engine import Batch, Compute
 from bert_tf.extensions.export.job import ExportJob, rule
 from bert_tf.extensions.export.saved_model import signatures
-from bert_tf.extensions.export.signature import Signature
+from bert_tf.extensions.export.saved_model.signatures import Signature
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import MULTI_LABEL
 from bert_tf.io import documents
