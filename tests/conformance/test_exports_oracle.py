@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import graph
-from bert_tf.extensions.export.huggingface import writer
+from bert_tf.extensions.export import huggingface
 from bert_tf.fields import INPUTS
 from tests.conformance import peers
 from tests.extensions.engines.models import rows
@@ -47,11 +47,11 @@ def fixture_compared(tmp_path_factory):
     for name, (kind, activation) in kinds.items():
         model = exported(folder / "runs" / name, kind, config={"hidden_act": activation})
         (folder / name).mkdir()
-        writer.write(model, folder / name)
+        huggingface.write(model, folder / name)
         ours[name] = expected(model.trained, batch)
     pretrained = test_pretraining.exported(folder / "runs" / "pretraining")
     (folder / "pretraining").mkdir()
-    writer.write(pretrained, folder / "pretraining")
+    huggingface.write(pretrained, folder / "pretraining")
     ours["pretraining"] = expected(pretrained.trained, batch)
     np.savez(folder / "batch.npz", **batch)
     (folder / "texts.json").write_text(json.dumps(TEXTS))

@@ -14,7 +14,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import default, names, reader
 from bert_tf.config import BertConfig
-from bert_tf.extensions.export.huggingface import writer
+from bert_tf.extensions.export import huggingface
 from bert_tf.extensions.export.job import ExportJob
 from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.extensions.fill_mask.filler import WordFiller
@@ -47,7 +47,7 @@ def fixture_filled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
     checkpoint, exported = write_checkpoint(folder / "checkpoint"), folder / "exported"
     exported.mkdir()
-    writer.write(as_exported(checkpoint), exported)
+    huggingface.write(as_exported(checkpoint), exported)
     (exported / "texts.json").write_text(json.dumps(TEXTS))
     peers.run("transformers_fill.py", exported, TOP)
     with pytest.MonkeyPatch.context() as patch:

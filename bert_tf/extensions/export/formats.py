@@ -54,7 +54,7 @@ FORMATS: Mapping[str, Format] = {
     row.name: row
     for row in (
         Format("saved_model", _late("saved_model.writer", "write")),
-        Format("huggingface", _late("huggingface.writer", "write")),
+        Format("huggingface", _late("huggingface", "write")),
         Format(
             "onnx", _late("onnx", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), True, _late("onnx", "record")
         ),

@@ -25,7 +25,6 @@ from bert_tf.tasks.decision import DECISION
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _REQUIREMENTS = "requirements.txt"
-
 _ALL_THREADS = 0
 _FOR_PEOPLE = (run_layout.CARD, _REQUIREMENTS, gate.FILE)  # may be edited
 _ALWAYS_NEEDED = ("absl-py", "ijson", "numpy", "platformdirs", "psutil", "pyyaml", "tqdm")

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.huggingface import read_weights
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.extensions.export.huggingface import writer
+from bert_tf.extensions.export import huggingface
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.extensions.export.models import exported
 
@@ -32,7 +32,7 @@ HEADS = {  # by kind: class, names of the head there and here, kind of labels
 def written(folder, kind="classification", **changed):
     model, target = exported(folder / "run", kind, **changed), folder / "out"
     target.mkdir()
-    writer.write(model, target)
+    huggingface.write(model, target)
     return model, target
 
 
@@ -104,7 +104,7 @@ def test_the_card_has_metrics_of_this_step_alone(tmp_path):
     _, folder = written(tmp_path)
     assert "| dev | accuracy | 0.7500 | 0.5000 to 0.9000 | 8 |" in card(folder)
     (run / "eval_results.json").write_text(json.dumps({"global_step": 8, "splits": {"dev": split}}))
-    writer.write(exported(run), folder)
+    huggingface.write(exported(run), folder)
     assert "accuracy" not in card(folder)
 
 
@@ -113,7 +113,7 @@ def test_the_card_has_each_setting_that_decides_what_is_learned(tmp_path):
     folder.mkdir()
     settings = {"class_weights": "1.0,2.0,9.0", "freeze": ["embeddings", "0"], "temperature": 0.05, "ema": None}
     record = {**model.trained.record, **settings, "task_name": "custom"}
-    writer.write(dataclasses.replace(model, trained=dataclasses.replace(model.trained, record=record)), folder)
+    huggingface.write(dataclasses.replace(model, trained=dataclasses.replace(model.trained, record=record)), folder)
     section = card(folder).partition("## Training\n")[2].split("\n")
     assert [line for line in section if line.startswith("- ")] == [
         "- `class_weights`: 1.0,2.0,9.0",

@@ -9,8 +9,7 @@ import pytest
 import tokenizers
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.export import tokenizer_json
-from bert_tf.extensions.export.huggingface import long_texts
+from bert_tf.extensions.export import long_texts, tokenizer_json
 from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.features import sentences
 from bert_tf.features.long_text import longest_first

@@ -8,8 +8,7 @@ from typing import Any
 from bert_tf.batch.trained import Trained
 from bert_tf.batch.weights import weights
 from bert_tf.checkpoints import huggingface_export
-from bert_tf.extensions.export import tokenizer_json
-from bert_tf.extensions.export.huggingface import long_texts
+from bert_tf.extensions.export import long_texts, tokenizer_json
 from bert_tf.extensions.export.job import ExportJob, rule, write_card, write_kept_files
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents

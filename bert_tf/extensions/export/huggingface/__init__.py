@@ -1,1 +1,0 @@
-"""Exports a folder for transformers and, for text vectors, sentence-transformers."""
