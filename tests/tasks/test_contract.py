@@ -14,7 +14,8 @@ from bert_tf import extension, metrics
 from bert_tf.batch import job
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.choice.family import ChoiceFamily
-from bert_tf.extensions.serve import forms, values
+from bert_tf.extensions.serve import forms
+from bert_tf.extensions.serve.call import as_json
 from bert_tf.extensions.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.tags.family import TagFamily
@@ -146,7 +147,7 @@ def test_metrics_are_those_of_the_family_and_mistakes_of_the_examples(whole, kin
     assert all({"text_a", "label", "predicted"} <= one.keys() for one in wrong)
     schema = forms.of(kind).prediction
     for one in family.listed(predictions, examples):
-        answer = json.loads(values.as_json(one))
+        answer = json.loads(as_json(one))
         assert set(answer) == set(schema["properties"]) == set(schema["required"])
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.errors import FlagError
 from bert_tf.extensions.explain.explanation import METHODS, OCCLUSION, Explanation, points
-from bert_tf.extensions.serve import values
-from bert_tf.extensions.serve.call import Call, Failed, Option, Part
+from bert_tf.extensions.serve.call import Call, Failed, Option, Part, as_json
 from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.tasks.predictions import hints_of, json_schema
 
@@ -57,4 +56,4 @@ def _explanations(model: Model, part: Part) -> list[bytes] | Failed:
         explanations = explainer.explain(part.examples, **part.options, most_steps=_MOST_STEPS)
     except FlagError as error:  # an unknown method, label or word
         return Failed(str(error).removeprefix("--"))
-    return [values.as_json(explanation) for explanation in explanations]
+    return [as_json(explanation) for explanation in explanations]

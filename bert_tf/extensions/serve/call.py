@@ -1,4 +1,4 @@
-"""Kinds of questions that the service answers: /predict, and those of extensions."""
+"""Kinds of questions that the service answers: /predict, and those of extensions; and answers as JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
+import numpy as np
+
 from bert_tf import extension
 from bert_tf.errors import BertError
-from bert_tf.extensions.serve import values
 from bert_tf.extensions.serve.settings import ServeConfig
+from bert_tf.io import documents
 from bert_tf.library.reading import Reader
+from bert_tf.tasks.predictions import names_of
 
 if TYPE_CHECKING:
     from bert_tf.extensions.serve.forms import Form, Schema
@@ -110,7 +113,7 @@ class _Predict(Call):
     def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes]]:
         del config
         predictions = iter(model.answer([example for one in parts for example in one.examples]))
-        return [[values.as_json(next(predictions)) for _ in one.examples] for one in parts]
+        return [[as_json(next(predictions)) for _ in one.examples] for one in parts]
 
 
 @functools.cache
@@ -124,3 +127,24 @@ def every() -> Mapping[str, Call]:
                 raise BertError(f"extension {name}: there is a call {call.name} already; correct or uninstall its package")
             calls[call.name] = call
     return calls
+
+
+def as_json(prediction: Any) -> bytes:
+    """A prediction with the names that `Model.predict` uses."""
+    value = plain(prediction)
+    if callable(getattr(prediction, "details", None)):
+        value.update(prediction.details())
+    return documents.to_json(value).encode()
+
+
+def plain(value: Any) -> Any:
+    """Converts a value to JSON types; an object becomes its fields and properties by name."""
+    if dataclasses.is_dataclass(value):
+        return {name: plain(getattr(value, name)) for name in names_of(type(value))}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
-from bert_tf.extensions.serve import values
-from bert_tf.extensions.serve.call import PREDICT, Failed, Part
+from bert_tf.extensions.serve.call import PREDICT, Failed, Part, as_json
 from bert_tf.extensions.serve.settings import ServeConfig, together
 from bert_tf.extensions.serve.worker import Description, Served
 from bert_tf.features.columns import Features
@@ -74,7 +73,7 @@ class ServedTogether:
             for number, model in models.items()
         }
         return [
-            [values.as_json(next(answers[number])) for number, of_model in part.of_models(part.examples) for _ in of_model]
+            [as_json(next(answers[number])) for number, of_model in part.of_models(part.examples) for _ in of_model]
             for part in parts
         ]
 

@@ -12,9 +12,8 @@ import bert_tf
 from bert_tf import extension
 from bert_tf.errors import FlagError
 from bert_tf.extensions.serve import forms, openapi, question, worker
-from bert_tf.extensions.serve.call import Failed, every
+from bert_tf.extensions.serve.call import Failed, every, plain
 from bert_tf.extensions.serve.settings import Limits, configured
-from bert_tf.extensions.serve.values import plain
 from bert_tf.extensions.serve.worker import Served
 from bert_tf.run_layout import RECORD
 from tests import pretrained
