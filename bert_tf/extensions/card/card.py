@@ -18,8 +18,7 @@ from bert_tf.batch import sample_row
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.huggingface_export import CLASSES, Architecture
 from bert_tf.errors import OutputError
-from bert_tf.extensions.card import usage
-from bert_tf.extensions.card.credits import Credits
+from bert_tf.extensions.card import Credits, usage
 from bert_tf.extensions.report import curves, outcome, run_files, wording
 from bert_tf.extensions.report.outcome import Score
 from bert_tf.extensions.report.run_files import Run, is_number, mapping

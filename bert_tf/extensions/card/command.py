@@ -13,7 +13,7 @@ from bert_tf import extension, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import OutputError
-from bert_tf.extensions.card.credits import Credits
+from bert_tf.extensions.card import Credits
 from bert_tf.io import atomic, lock
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log

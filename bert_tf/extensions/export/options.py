@@ -19,7 +19,7 @@ def has_card() -> bool:
 
 def _credits() -> type:
     """What the card in the folder says besides; nothing if there is no extension that writes it."""
-    return extension.load("bert_tf.extensions.card.credits:Credits") if has_card() else extension.Settings
+    return extension.load("bert_tf.extensions.card:Credits") if has_card() else extension.Settings
 
 
 @dataclasses.dataclass(frozen=True)
