@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bert_tf.errors import FlagError
 from bert_tf.extensions.cluster import beam_job
 from bert_tf.extensions.vectors.encode import EncodeSettings, form, inputs, opened, pairs
-from bert_tf.extensions.vectors.formats import NPY
+from bert_tf.extensions.vectors.files import NPY
 from bert_tf.io import files
 from bert_tf.library.keywords import Beam
 

@@ -15,7 +15,21 @@ from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
 from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides, extension_columns
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
-from bert_tf.extensions.vectors.formats import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, form_of
+from bert_tf.extensions.vectors.files import (
+    ARRAYS,
+    DTYPES,
+    FLOAT32,
+    FORMATS,
+    JSONL,
+    NPY,
+    PARQUET,
+    PUBLISHED,
+    AnyForm,
+    ArrayForm,
+    JsonForm,
+    PublishedForm,
+    form_of,
+)
 from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.io import atomic, files
 from bert_tf.io.files import PIPE
@@ -29,7 +43,6 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.engine import InferenceOptions
     from bert_tf.batch.texts import TextInputs
     from bert_tf.batch.trained import Trained
-    from bert_tf.extensions.vectors.files import AnyForm
     from bert_tf.extensions.vectors.text_encoder import Encoder, TextEncoder
 
 _CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
@@ -207,8 +220,6 @@ def inputs(settings: EncodeSettings) -> TextInputs:
 
 
 def form(settings: EncodeSettings, model: Trained) -> AnyForm:
-    from bert_tf.extensions.vectors.files import ArrayForm, JsonForm, PublishedForm
-
     form, options = form_of(settings.output, settings.output_format), settings.options
     if form.kind == JSONL:
         return JsonForm(form.compressed)

@@ -13,27 +13,56 @@ import itertools
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Union
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.errors import BertError
-from bert_tf.extensions.vectors.formats import JSONL, NPY, NPZ, PARQUET, PUBLISHED
-from bert_tf.extensions.vectors.text_encoder import Vectors
+from bert_tf.errors import BertError, FlagError
 from bert_tf.io import documents
 from bert_tf.tasks.sentence.rows import SentenceExample
 
+if TYPE_CHECKING:  # it loads what computes
+    from bert_tf.extensions.vectors.text_encoder import Vectors
+
+NPY, NPZ, PARQUET, JSONL, PUBLISHED = "npy", "npz", "parquet", "jsonl", "published"
+FORMATS = (NPY, NPZ, PARQUET, JSONL, PUBLISHED)
+ARRAYS = (NPY, NPZ, PARQUET)  # written at the end, so never to a pipe
+FLOAT32 = "float32"
+DTYPES = (FLOAT32, "float16")
+_GZ = ".gz"
+_SUFFIXES = {".npy": NPY, ".npz": NPZ, ".parquet": PARQUET, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 # Members of an .npz: vectors, tokens of each text (if tokens have vectors), and what made it.
 VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding.json"
 
-_GZ = ".gz"
 _SIZES = struct.Struct("<QQ")  # of a part: bytes of vectors, bytes of lines
 _PARQUET = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
 _ROWS_OF_GROUP = 1 << 14  # of Parquet, at most: readers load a group at a time
 _DIGITS = 6  # after the point, as published
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that equal vectors make equal files
+
+
+class VectorForm(NamedTuple):
+    """One of `FORMATS`, perhaps compressed with gzip."""
+
+    kind: str
+    compressed: bool = False
+
+
+def form_of(output: str, asked: str | None) -> VectorForm:
+    """Format from a path or `-`; `asked` (of `FORMATS`) overrides its suffix except for compression.
+
+    FlagError for an unknown suffix or compressed arrays.
+    """
+    name = output.lower()
+    plain = name.removesuffix(_GZ)
+    kind = asked or _SUFFIXES.get(PurePath(plain).suffix) or (JSONL if output == "-" else None)
+    if kind is None:
+        raise FlagError(f"{output}: name it .npy, .npz, .parquet, .jsonl or .jsonl.gz, or add --output_format")
+    if kind in ARRAYS and plain != name:
+        raise FlagError(f"{output}: cannot write {kind} with {_GZ}; leave it out of the name")
+    return VectorForm(kind, plain != name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +116,7 @@ class ArrayForm:
     """NumPy formats and Parquet."""
 
     kind: str  # NPY, NPZ or PARQUET
-    dtype: str  # of `formats.DTYPES`
+    dtype: str  # of `DTYPES`
     width: int  # numbers of a vector, W
     encoding: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # model and settings, for readers
 

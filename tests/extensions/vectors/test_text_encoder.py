@@ -8,8 +8,7 @@ from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.texts import TextInputs
 from bert_tf.errors import FlagError
-from bert_tf.extensions.vectors.files import ArrayForm, JsonForm
-from bert_tf.extensions.vectors.formats import form_of
+from bert_tf.extensions.vectors.files import ArrayForm, JsonForm, form_of
 from bert_tf.extensions.vectors.options import VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.tasks.sentence.rows import SentenceExample
