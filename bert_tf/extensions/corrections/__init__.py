@@ -21,4 +21,4 @@ class CorrectionSettings(Settings):
     relabel: str | None = setting(None, "other labels of training rows: audit.csv as edited, or lines of id,label", **_OF_ROWS)
 
 
-EXTENSION = Extension(settings=CorrectionSettings, section="Task and data", part=f"{__name__}.part:Corrections")
+EXTENSION = Extension(settings=CorrectionSettings, section="Task and data", part=f"{__name__}.rows:Corrections")

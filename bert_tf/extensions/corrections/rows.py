@@ -1,4 +1,4 @@
-"""Corrections of training rows: files that leave rows out, or give them other labels."""
+"""Corrections of training rows: files that leave rows out, or give them other labels; a run's record has their digests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,38 @@ import csv
 import dataclasses
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.io import encodings, files, spreadsheets
+from bert_tf.settings import changed
 from bert_tf.tasks import cells, names, tables
-from bert_tf.tasks.base import TRAIN, Task
+from bert_tf.tasks.base import TRAIN, Example, Task
+from bert_tf.training.part import Part
+
+if TYPE_CHECKING:
+    from bert_tf.training.run import Run
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 
 EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
 _ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
+
+
+class Corrections(Part):
+    def read(self, examples: Sequence[Example], task: Task) -> Sequence[Example]:
+        return apply(examples, task, exclude=self.settings.exclude_rows, relabel=self.settings.relabel)
+
+    def recorded(self, run: Run) -> Mapping[str, Any]:
+        del run
+        return {f"{name}_sha256": files.digest(path) for name, path in changed(self.settings).items()}
+
+    def repeated(self, run: Run) -> Mapping[str, Any]:
+        del run
+        return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}
 
 
 def read_labels(path: str, action: str) -> dict[str, str]:
@@ -80,8 +99,8 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     corrected = [
         _relabelled(example, labels, task, known, str(relabel)) if example.guid in labels else example for example in remaining
     ]
-    changed = sum(example.label != other.label for example, other in zip(remaining, corrected))
-    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(remaining), changed)
+    relabelled = sum(example.label != other.label for example, other in zip(remaining, corrected))
+    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(remaining), relabelled)
     return corrected
 
 

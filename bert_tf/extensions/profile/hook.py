@@ -16,11 +16,10 @@ import tensorflow as tf
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.estimator.run import Hook
-from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, operations_file, step_stats
+from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, StepRange, operations_file, step_stats
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
 from bert_tf.extensions.profile.operations_file import Record
-from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.host import HOST
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log

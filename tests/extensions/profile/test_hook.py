@@ -9,9 +9,8 @@ import tensorflow as tf
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run, stamps
 from bert_tf.estimator.saver import CheckpointHook
-from bert_tf.extensions.profile import OPERATIONS, hook, matmul_peak, operations_file, time_tables
+from bert_tf.extensions.profile import OPERATIONS, StepRange, hook, matmul_peak, operations_file, time_tables
 from bert_tf.extensions.profile.hook import ProfileHook
-from bert_tf.extensions.profile.steps import StepRange
 from bert_tf.features.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling import wall_clock

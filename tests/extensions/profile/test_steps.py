@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.extensions.profile import cuda_profiler
+from bert_tf.extensions.profile import StepRange, cuda_profiler
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
-from bert_tf.extensions.profile.steps import StepRange
 
 
 def test_cuda_s_profiler_is_told_where_a_runtime_is_loaded(monkeypatch):
