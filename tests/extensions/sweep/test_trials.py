@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from bert_tf.extensions.report import charts, page, run_files
-from bert_tf.extensions.sweep import importance, trial_axes, trial_charts, trials
+from bert_tf.extensions.sweep import importance, panel, trial_axes, trials
 from tests.extensions.report import example
 from tests.extensions.report.drawn import picture, texts
 
@@ -65,7 +65,7 @@ def test_the_score_is_the_metric_that_selects_and_tasks_are_apart(folder, tmp_pa
 
 
 def test_history_has_the_best_of_runs_that_are_done(folder):
-    spec = trial_charts.history(only(folder))
+    spec = panel.history(only(folder))
     line, *marks, _ = spec["layer"]
     assert line["data"]["values"][-2:] == [{"x": 11, "y": 0.71}, {"x": 13, "y": 0.71}]
     states = [f"datum.state === '{state}'" for state in ("done", "pruned", "failed")]
@@ -75,7 +75,7 @@ def test_history_has_the_best_of_runs_that_are_done(folder):
 
 
 def test_a_line_for_each_run_that_is_done_and_the_best_on_top(folder):
-    spec = trial_charts.parallel(only(folder))
+    spec = panel.parallel(only(folder))
     rows = spec["data"]["values"]
     assert [row["name"] for row in rows] == [f"MRPC-trial{number}" for number in range(12)]
     assert [row["level"] for row in rows] == sorted(row["level"] for row in rows)
@@ -85,12 +85,12 @@ def test_a_line_for_each_run_that_is_done_and_the_best_on_top(folder):
     assert labels <= set(texts(spec))
     for number in range(11):
         write(folder, f"MRPC-trial{number}", 0.71, learning_rate=10.0**-number, train_batch_size=number % 2)
-    assert {row["level"] for row in trial_charts.parallel(only(folder))["data"]["values"]} == {4}  # equal scores
+    assert {row["level"] for row in panel.parallel(only(folder))["data"]["values"]} == {4}  # equal scores
 
 
 def test_of_many_runs_the_best_have_a_line(folder, monkeypatch):
-    monkeypatch.setattr(trial_charts, "_MOST_LINES", 5)
-    (section,) = trial_charts.sections(folder, named=False)
+    monkeypatch.setattr(panel, "_MOST_LINES", 5)
+    (section,) = panel.sections(folder, named=False)
     chart = section["charts"][-1]
     assert [row["name"] for row in chart.spec["data"]["values"]] == [f"MRPC-trial{number}" for number in range(7, 12)]
     assert chart.caption.endswith("The best 5.")
@@ -100,7 +100,7 @@ def test_the_best_score_stands_beside_its_held_out_one(folder):
     path = folder / "results" / "MRPC-trial11.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "metrics": {**content["metrics"], "held_out_accuracy": 0.65}}))
-    assert "Best accuracy: 0.7100, held out 0.6500 (MRPC-trial11: " in trial_charts.note(only(folder))
+    assert "Best accuracy: 0.7100, held out 0.6500 (MRPC-trial11: " in panel.note(only(folder))
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_settings_stand_best_first_with_their_seeds(grid):
         (2e-5, pytest.approx(0.5867, abs=1e-4), pytest.approx(0.0757, abs=1e-4), ["1 collapsed"]),
     ]
     note = "6 runs, 1 failed, 1 collapsed. Best accuracy: 0.7100 (mean of 2 runs: learning_rate=5e-05)."
-    assert trial_charts.note(found) == note
+    assert panel.note(found) == note
 
 
 def test_a_mean_of_zero_is_a_score(tmp_path):
