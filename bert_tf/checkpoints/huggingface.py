@@ -15,8 +15,20 @@ import numpy.typing as npt
 from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
-from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes, task_head
-from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
+from bert_tf.checkpoints.names import (
+    ANSWERS,
+    CLASSIFIER,
+    POSITIONS,
+    PRETRAINING_HEAD,
+    NamePair,
+    encoder_pairs,
+    encoder_shapes,
+    layers_in,
+    modern,
+    pretraining_shapes,
+    task_head,
+    wrapped_in,
+)
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HubName
 from bert_tf.checkpoints.reader import CheckpointReader, problem_of_values, refuse_problem, write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
@@ -178,7 +190,7 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
 def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[tuple[str, NamePair]]:
     """Names of the heads that a file has, a task's only with both of its variables."""
     row, known = ENCODERS[config.model_type], pretraining_shapes(config)
-    for pair in PRETRAINING:
+    for pair in PRETRAINING_HEAD:
         name = next((name for name in (row.of_masked_words(pair.huggingface), pair.huggingface) if name in names), None)
         if name is not None and pair.published in known:
             yield name, pair

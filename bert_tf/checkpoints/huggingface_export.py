@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME
-from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs
+from bert_tf.checkpoints.names import ANSWERS, CLASSIFIER, HEADS, POSITIONS, PRETRAINING_HEAD, NamePair, encoder_pairs
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME
 from bert_tf.config import ADDED, BertConfig
 from bert_tf.encoders import ENCODERS
@@ -61,20 +60,16 @@ class Architecture:
                 yield pair._replace(huggingface=f"{prefix}.{pair.huggingface.rpartition('.')[2]}")
 
 
-_SEQUENCE = Architecture("BertForSequenceClassification", weights=other_names.CLASSIFIER)
+_SEQUENCE = Architecture("BertForSequenceClassification", weights=CLASSIFIER)
 _VECTORS = Architecture("BertModel", prefix="", pipeline="sentence-similarity", makes_vectors=True)
 
 CLASSES: dict[str, Architecture] = {
     CLASSIFICATION: dataclasses.replace(_SEQUENCE, problem_type="single_label_classification"),
     REGRESSION: dataclasses.replace(_SEQUENCE, problem_type="regression"),
     MULTI_LABEL: dataclasses.replace(_SEQUENCE, problem_type="multi_label_classification"),
-    CHOICE: Architecture("BertForMultipleChoice", weights=other_names.CLASSIFIER, pipeline="multiple-choice"),
-    TAGS: Architecture(
-        "BertForTokenClassification", weights=other_names.CLASSIFIER, has_pooler=False, pipeline="token-classification"
-    ),
-    SPAN: Architecture(
-        "BertForQuestionAnswering", weights=other_names.ANSWERS, has_pooler=False, pipeline="question-answering"
-    ),
+    CHOICE: Architecture("BertForMultipleChoice", weights=CLASSIFIER, pipeline="multiple-choice"),
+    TAGS: Architecture("BertForTokenClassification", weights=CLASSIFIER, has_pooler=False, pipeline="token-classification"),
+    SPAN: Architecture("BertForQuestionAnswering", weights=ANSWERS, has_pooler=False, pipeline="question-answering"),
     PRETRAINING: Architecture("BertForPreTraining", pipeline="fill-mask"),
     **dict.fromkeys((SIMILARITY, CONTRASTIVE, VECTORS), _VECTORS),
 }
@@ -125,7 +120,7 @@ def write(
     Without an architecture it is guessed from the variable names; `facts` are further entries of config.json.
     """
     known = architecture or of_encoder(guessed(weights), config)
-    pairs = {pair.published: pair for pair in (*other_names.HEADS, *_masked_words(config), *known.encoder_names(config))}
+    pairs = {pair.published: pair for pair in (*HEADS, *_masked_words(config), *known.encoder_names(config))}
     huggingface_names = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
     names = {name: huggingface_names[name] for name in sorted(weights) if name in huggingface_names}
     transposed = {name for name in names if name.endswith("/kernel")}
@@ -151,7 +146,7 @@ def write(
 
 def _masked_words(config: BertConfig) -> Iterator[NamePair]:
     row = ENCODERS[config.model_type]
-    return (pair._replace(huggingface=row.of_masked_words(pair.huggingface)) for pair in other_names.PRETRAINING)
+    return (pair._replace(huggingface=row.of_masked_words(pair.huggingface)) for pair in PRETRAINING_HEAD)
 
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
@@ -25,6 +25,10 @@ _NUMBERED = re.compile(r"layer_(\d+)")
 POSITIONS = "bert/embeddings/position_embeddings"
 # Name suffixes of both parts of a dense layer and of a LayerNorm: published, and Hugging Face's.
 _DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
+_LAYER_NUMBER = re.compile(r"(?:^|[./])layers?[._](\d+)[./]")
+# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
+WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
+_WRAPPED = re.compile(rf"^{WRAPPERS}+")
 
 
 class NamePair(NamedTuple):
@@ -41,6 +45,19 @@ def pairs_of(published: str, huggingface: str, *, biases: bool = True) -> list[N
         NamePair(f"{published}/{ending}", f"{huggingface}.{other}", ending == "kernel")
         for ending, other in endings[: 2 if biases else 1]
     ]
+
+
+# Heads of fine-tuning and pre-training: published and Hugging Face's names.
+CLASSIFIER = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
+ANSWERS = {"cls/squad/output_weights": "qa_outputs.weight", "cls/squad/output_bias": "qa_outputs.bias"}
+PRETRAINING_HEAD = (
+    *pairs_of("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
+    *pairs_of("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
+    NamePair("cls/predictions/output_bias", "cls.predictions.bias", False),
+    NamePair("cls/seq_relationship/output_weights", "cls.seq_relationship.weight", False),
+    NamePair("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", False),
+)
+HEADS = (*(NamePair(*names, False) for names in {**CLASSIFIER, **ANSWERS}.items()), *PRETRAINING_HEAD)
 
 
 def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
@@ -158,3 +175,18 @@ def task_head(names: Iterable[str]) -> list[str]:
 def is_expected_extra(name: str) -> bool:
     """Whether a checkpoint may hold this entry although the encoder does not use it."""
     return bool(_EXPECTED_EXTRAS.search(name))
+
+
+def layers_in(names: Iterable[str]) -> int:
+    return 1 + max((int(match[1]) for name in names for match in [_LAYER_NUMBER.search(name)] if match), default=-1)
+
+
+def wrapped_in(names: Collection[str]) -> str:
+    """Returns the prefix of a wrapper before all names, empty if there is none or some have another."""
+    prefixes = {match[0] if (match := _WRAPPED.match(name)) else "" for name in names}
+    return prefixes.pop() if len(prefixes) == 1 else ""
+
+
+def modern(name: str) -> str:
+    """Returns today's name of a tensor: files from the first PyTorch BERT name LayerNorm's parts as Google did."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

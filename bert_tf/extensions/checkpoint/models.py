@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import hub, huggingface, other_names, prefixes, saved, weight_files
-from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints import hub, huggingface, prefixes, saved, weight_files
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only, layers_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import refuse_not_finite, write_checkpoint
 from bert_tf.config import BertConfig
@@ -90,7 +90,7 @@ class PublishedModel:
         return Path(path)
 
     def _check(self) -> None:
-        layers = other_names.layers_in(name for name in self.keys if name.startswith("bert/"))
+        layers = layers_in(name for name in self.keys if name.startswith("bert/"))
         if self.config_file and layers != self.config.num_hidden_layers:
             expected = f"{self.config_file} says {self.config.num_hidden_layers}"
             raise CheckpointError(f"{self.checkpoint.name}: has {layers} layers, {expected}")

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.checkpoints.names import name_pairs
-from bert_tf.checkpoints.other_names import HEADS, WRAPPERS, layers_in, modern
+from bert_tf.checkpoints.names import HEADS, WRAPPERS, layers_in, modern, name_pairs
 
 Array = npt.NDArray[Any]
 Change = Callable[[Array], Array]
