@@ -1,10 +1,17 @@
-"""TensorFlow's threads do not survive a fork: the child of a process that computed waits for them forever."""
+"""Forked processes: from a server, or refused.
+
+TensorFlow's threads do not survive a fork: the child of a process that computed waits for them forever.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import BertError
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext
 
 _computes: list[int] = []  # the first process that has computed
 
@@ -26,3 +33,14 @@ def begin() -> None:
             " child"
         )
     _computes[:] = [os.getpid()]
+
+
+def server_context(preloaded: str) -> ForkServerContext:
+    """Returns the context of a fork server, which imports a module once for all processes; there is one server."""
+    import multiprocessing.util
+
+    # With abstract sockets any user of the machine could send pickles to Python 3.9.15 and 3.10.8.
+    multiprocessing.util.abstract_sockets_supported = False  # type: ignore[misc]
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preloaded])
+    return context

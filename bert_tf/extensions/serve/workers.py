@@ -30,7 +30,7 @@ from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.serve.worker import Description
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.runtime import fork_server
+from bert_tf.runtime import forks
 
 PRELOADED, PRELOADED_ENGINE = "bert_tf.extensions.serve.preloaded", "bert_tf.extensions.serve.preloaded_engine"
 MODEL_OF_ENGINE = "BERT_TF_SERVED"  # variable of the environment: the exported model that workers share
@@ -293,10 +293,10 @@ def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[C
 def _context(config: ServeConfig) -> ForkServerContext:
     run = config.runs[0]  # several models are checkpoints, or of one exported folder
     if model_formats.file_of(run) is None:
-        return fork_server.context(PRELOADED)
+        return forks.server_context(PRELOADED)
     if config.machine.devices.intra_op_threads == 1:  # see `preloaded_engine.share`
         os.environ[MODEL_OF_ENGINE] = run  # the fork server inherits it
-    return fork_server.context(PRELOADED_ENGINE)
+    return forks.server_context(PRELOADED_ENGINE)
 
 
 def _told(connection: Connection, kind: type[Any]) -> Any:

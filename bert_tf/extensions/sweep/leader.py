@@ -27,7 +27,7 @@ from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.search import Search, pruned
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cgroup, diagnosis, fork_server, nvidia
+from bert_tf.runtime import cgroup, diagnosis, forks, nvidia
 
 _PATIENCE_S = 2.0  # before retrying a run that another process holds
 _MINUTES = 100  # seconds above which times are logged in minutes
@@ -263,7 +263,7 @@ class Leader:
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
     """Processes from a fork server, in which TensorFlow is imported once."""
-    context = fork_server.context("bert_tf.extensions.sweep.preload")
+    context = forks.server_context("bert_tf.extensions.sweep.preload")
 
     def start(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> BaseProcess:
         process = context.Process(target=_work, args=(run, folder, dict(environment)), name=run.name)
