@@ -64,7 +64,7 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.fine_tuning import fine_tune as fine_tune
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
-from bert_tf.library.result import Result as Result
+from bert_tf.library.model import Result as Result
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask

@@ -1,11 +1,12 @@
-"""A trained model held by a program."""
+"""A trained model held by a program, and the results of its evaluations."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import html
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from bert_tf.features.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.library.keywords import needing_tensorflow
 from bert_tf.library.reading import ROWS, Reader
-from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.names import JSONL
 
 Floats = npt.NDArray[np.float32]
@@ -260,3 +261,42 @@ class Model(Predictor):
         if len(splits) > 1:
             raise FlagError(f"evaluate({name!r}): {task.name} has several; name one of {', '.join(splits)}")
         return task.examples(folder, splits[0])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Result:
+    """Result of a model on labelled examples.
+
+    Attributes:
+      name: name of the split, or "rows".
+      evaluation: full evaluation; `details()` is the content of eval_results.json.
+      predictions: one for each example, in order.
+    """
+
+    name: str
+    evaluation: Evaluation
+    predictions: Sequence[Any]
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Metrics by name, including `loss`."""
+        return self.evaluation.values
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Bounds of the 95 % interval, for the metrics that have one."""
+        return self.evaluation.intervals
+
+    def __repr__(self) -> str:
+        reached = ", ".join(f"{metric} {value:.4f}" for metric, value in self.metrics.items())
+        return f"<bert_tf.Result {self.name}: {reached}; {self.evaluation.examples} examples>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for metric, value in self.metrics.items():
+            ends = self.intervals.get(metric)
+            interval = f"{ends[0]:.4f} to {ends[1]:.4f}" if ends else ""
+            rows.append(f"<tr><th>{html.escape(metric)}</th><td>{value:.4f}</td><td>{interval}</td></tr>")
+        head = f"<caption>{html.escape(self.name)}: {self.evaluation.examples} examples</caption>"
+        columns = "<tr><th>metric</th><th>value</th><th>95 % interval</th></tr>"
+        return f"<table>{head}{columns}{''.join(rows)}</table>"

@@ -21,7 +21,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
-from bert_tf.library.result import Result
+from bert_tf.library.model import Result
 from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of
 from bert_tf.tasks.base import Family
 from bert_tf.training import batch_machine, sources
