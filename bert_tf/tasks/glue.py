@@ -56,6 +56,11 @@ class GlueTask:
         kind = CLASSIFICATION if self.labels else REGRESSION
         return SentenceFamily(self.labels, kind, self.metrics, texts=1 if self.text_b is None else 2)
 
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """The metrics whose mean is the task's part of GLUE's score: for CoLA only Matthews' correlation."""
+        return self.metrics[:1] if self.name == "CoLA" else self.metrics
+
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         names = self.split_names.get(purpose, ())
         if not names:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.extensions.evaluate.glue import GLUE_METRICS, glue_score
 from bert_tf.io.text_table import cell, table
 from bert_tf.metrics import values
 from bert_tf.tasks.base import DEV
@@ -22,6 +21,7 @@ _TEXTS = ("best", "checkpoint", "task", "split")
 _INTERVAL = " 95 %"  # suffix of interval columns; their headings show only the suffix
 _SHORT = {"best": "", "examples_per_second": "examples/s"}
 _BEST = "*"
+_GLUE = {name: task for name, task in TASKS.items() if DEV in task.split_names}  # AX has no labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,18 +164,27 @@ class Glue(NamedTuple):
     def __str__(self) -> str:
         """One line with the number of tasks, since only scores over the same tasks are comparable."""
         best = ", ".join(f"{task} ({checkpoint})" for task, checkpoint in self.checkpoints.items())
-        return f"GLUE score {self.score:.1f} over {len(self.checkpoints)} of {len(GLUE_METRICS)} tasks: {best}"
+        return f"GLUE score {self.score:.1f} over {len(self.checkpoints)} of {len(_GLUE)} tasks: {best}"
+
+
+def glue_score(results: Mapping[str, Mapping[str, float]]) -> float:
+    """GLUE's score (Wang et al., 2018) from metrics by task: the mean over tasks of the mean of their metrics, in percent.
+
+    MNLI's accuracy is the mean of both splits. Many publications leave out WNLI.
+    """
+    means = [np.mean([metrics[name] for name in _GLUE[task].scored]) for task, metrics in results.items()]
+    return 100.0 * float(np.mean(means))
 
 
 def glue_of(rows: Iterable[Row]) -> Glue | None:
     """Score of each task's best checkpoint (ties: lower loss); None unless two tasks have all dev splits."""
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:
+        if row.task in _GLUE and row.error is None and row.split in _GLUE[row.task].split_names[DEV]:
             measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
     checkpoints, best = {}, {}
-    for task in filter(measured.__contains__, GLUE_METRICS):
-        complete = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
+    for task in filter(measured.__contains__, _GLUE):
+        complete = {name: splits for name, splits in measured[task].items() if len(splits) == len(_GLUE[task].split_names[DEV])}
         results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in complete.items()}
         if not results:
             continue
@@ -185,7 +194,7 @@ def glue_of(rows: Iterable[Row]) -> Glue | None:
 
 
 def _mean(task: str, splits: list[Row]) -> dict[str, float]:
-    return {name: float(np.mean([row.metrics[name] for row in splits])) for name in GLUE_METRICS[task]}
+    return {name: float(np.mean([row.metrics[name] for row in splits])) for name in _GLUE[task].scored}
 
 
 def _loss(splits: list[Row]) -> float | None:

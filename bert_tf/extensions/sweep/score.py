@@ -9,16 +9,15 @@ from pathlib import Path
 from bert_tf import run_layout
 from bert_tf.extensions.sweep.plan import AX, GLUE, MNLI
 from bert_tf.extensions.sweep.table import Result
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.glue import TASKS
 from bert_tf.training import results as run_results
 
 _UNSCORED = "WNLI"  # its dev set contradicts its training set (gluebenchmark.com/faq, 12)
 
 
 def score(result: Result) -> float:
-    """Mean of a task's metrics on dev, as GLUE scores it (Wang et al., 2019): Matthews' correlation alone for CoLA."""
-    metrics = get_task(result.task).family.metrics[: 1 if result.task == "CoLA" else None]
-    return statistics.fmean(result.metrics[f"eval_{name}"] for name in metrics)
+    """Mean of a task's metrics on dev, as GLUE scores it."""
+    return statistics.fmean(result.metrics[f"eval_{name}"] for name in TASKS[result.task].scored)
 
 
 def best(results: Sequence[Result]) -> Mapping[str, Result]:
