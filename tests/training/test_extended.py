@@ -8,9 +8,8 @@ import pytest
 from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.features.batching import Schedule
-from bert_tf.training.record import _finished_at
-from tests import texts
-from tests.classifier import pretraining, run
+from bert_tf.training.record import _finished_at, extended
+from tests.classifier import run
 from tests.tiny import held, write_project
 from tests.training import reading
 
@@ -44,11 +43,6 @@ def finished(train, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished") / "out"
     assert train(folder, FIRST) == 0
     return folder
-
-
-@pytest.fixture
-def copied(finished, tmp_path):
-    return shutil.copytree(finished, tmp_path / "out")
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +82,8 @@ def test_the_record_and_the_log_say_so_and_once_more(longer, train, tmp_path, ca
     assert f"  Steps {LONGER + 1} to {LONGEST} {said}" in caplog.messages
 
 
-@pytest.mark.parametrize("step", [1, 4])
-def test_a_killed_extension_ends_in_the_same_bits(step, longer, copied, train, monkeypatch):
-    """Before its first checkpoint, and after it."""
+def killed_at(step, train, folder):
+    """Trains longer, up to a step that is not finished."""
     after_run, calls = ProgressHook.after_run, []
 
     def killing(*arguments):
@@ -99,12 +92,26 @@ def test_a_killed_extension_ends_in_the_same_bits(step, longer, copied, train, m
             raise Killed
         return after_run(*arguments)
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProgressHook, "after_run", killing)
-        assert train(copied, LONGER) == 70
-    assert not (copied / f"model.ckpt-{LONGER}.index").exists()
-    assert train(copied, LONGER) == 0
-    assert bits(copied) == bits(longer)
+        assert train(folder, LONGER) == 70
+    assert not (folder / f"model.ckpt-{LONGER}.index").exists()
+
+
+@pytest.fixture(scope="module")
+def killed(finished, train, tmp_path_factory):
+    """A run whose extension was killed before its first checkpoint; not to be changed."""
+    folder = shutil.copytree(finished, tmp_path_factory.mktemp("killed") / "out")
+    killed_at(1, train, folder)
+    return folder
+
+
+def test_an_extension_that_is_killed_twice_ends_in_the_same_bits(longer, killed, train, tmp_path):
+    """Before its first checkpoint, and after it."""
+    folder = shutil.copytree(killed, tmp_path / "out")
+    killed_at(4, train, folder)
+    assert train(folder, LONGER) == 0
+    assert bits(folder) == bits(longer)
 
 
 def test_moments_are_new_even_if_they_were_kept(longer, train, tmp_path):
@@ -129,13 +136,10 @@ def test_fewer_steps_are_refused_and_so_are_other_settings(longer, train, capsys
     assert "longer" not in refused(train, longer, LONGEST, capsys, seed=2)
 
 
-def test_a_run_that_is_not_finished_is_finished_first(copied, train, monkeypatch, capsys):
-    with monkeypatch.context() as patch:
-        patch.setattr(ProgressHook, "after_run", lambda *_: (_ for _ in ()).throw(Killed))
-        assert train(copied, LONGER) == 70
-    said = refused(train, copied, LONGEST, capsys)
+def test_a_run_that_is_not_finished_is_finished_first(killed, train, capsys):
+    said = refused(train, killed, LONGEST, capsys)
     assert said.startswith(f"only a finished run is trained longer; this one is at step {FIRST} of {LONGER}: repeat its own")
-    assert f"--init_checkpoint={copied} --output_dir=NEW" in said
+    assert f"--init_checkpoint={killed} --output_dir=NEW" in said
 
 
 def test_a_run_that_stopped_early_is_not_sent_in_a_circle(train, tmp_path, capsys):
@@ -149,13 +153,11 @@ def test_a_run_that_stopped_early_is_not_sent_in_a_circle(train, tmp_path, capsy
     assert said.startswith(f"only a finished run is trained longer; this one stopped early at step 2 of {FIRST}: {first}")
 
 
-def test_without_the_checkpoint_to_go_on_from_it_is_one_line(copied, train, monkeypatch, capsys):
-    with monkeypatch.context() as patch:
-        patch.setattr(ProgressHook, "after_run", lambda *_: (_ for _ in ()).throw(Killed))
-        assert train(copied, LONGER) == 70
-    for path in (*copied.glob("model.ckpt-*"), copied / "checkpoint"):
+def test_without_the_checkpoint_to_go_on_from_it_is_one_line(killed, train, tmp_path, capsys):
+    folder = shutil.copytree(killed, tmp_path / "out")
+    for path in (*folder.glob("model.ckpt-*"), folder / "checkpoint"):
         path.unlink()
-    assert f"a run extended at step {FIRST}, but no checkpoint of that step" in refused(train, copied, LONGER, capsys)
+    assert f"a run extended at step {FIRST}, but no checkpoint of that step" in refused(train, folder, LONGER, capsys)
 
 
 def test_two_phases_share_a_schedule(finished):
@@ -164,23 +166,10 @@ def test_two_phases_share_a_schedule(finished):
         _finished_at(job, reading.record(finished))
 
 
-def test_another_length_replaces_the_run_if_asked_to(copied, train):
-    assert train(copied, 2, overwrite_output_dir=True) == 0
-    assert train(copied, 3, overwrite_output_dir=True) == 0
-    assert "extended_at" not in reading.record(copied)["training"]
-
-
-def test_epochs_are_counted_in_steps(project, tmp_path):
-    flags = {"do_train": True, "num_train_epochs": 0.4}
-    assert run(*project.flags(tmp_path, **flags)) == 0
-    assert run(*project.flags(tmp_path, **{**flags, "num_train_epochs": 0.6})) == 0
-    record = reading.record(tmp_path)
-    assert (record["training"]["extended_at"], record["schedule"]["steps"]) == ([2], 3)
-
-
-def test_pre_training_is_extended_too(project, tmp_path):
-    how = {"input_file": texts.write(tmp_path / "text.txt", texts.documents(30)), "held_out_documents": 5, "do_train": True}
-    for steps in (2, 3):
-        assert pretraining(["pretrain", *texts.flags(project, tmp_path / "out", **how, num_train_steps=steps)]) == 0
-    assert reading.record(tmp_path / "out")["training"]["extended_at"] == [2]
-    assert (tmp_path / "out" / "model.ckpt-3.index").exists()
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_length_in_epochs_is_counted_in_steps_and_replaces_the_run_if_asked_to(finished, overwrite):
+    asked = {"training": {**reading.record(finished)["training"], "num_train_epochs": 2.0}}
+    job = SimpleNamespace(output_dir=finished, schedule=lambda rows: Schedule(rows, 8, 2.0), phases=("only",))
+    job.spec = SimpleNamespace(output=SimpleNamespace(overwrite_output_dir=overwrite))
+    added = {} if overwrite else {"extended_at": [FIRST]}
+    assert extended(job, asked) == {"training": {**asked["training"], **added}}
