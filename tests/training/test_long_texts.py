@@ -1,6 +1,7 @@
 """Training on texts in several windows: what a step computes, and how many there are."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,20 +10,18 @@ from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import Model, compute_outputs
-from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import LossOptions, part_of_mean
-from bert_tf.run_layout import RECORD
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.training.run import together
-from tests.classifier import run
+from bert_tf.training.run import find_loss_options, together
+from tests.classifier import mrpc, run
 from tests.graphs import evaluate
 from tests.integration import families
 from tests.integration.families import NEUTRAL, WORDS
@@ -38,6 +37,13 @@ TEXTS = [" ".join(np.random.default_rng(words).choice(WORDS, words)) for words i
 FAMILIES = {CLASSIFICATION: SentenceFamily(("0", "1")), REGRESSION: SentenceFamily((), REGRESSION)}
 HEADS = {kind: family.head for kind, family in FAMILIES.items()}
 LABELS = {CLASSIFICATION: ["1", "0", "0", "1", "1"], REGRESSION: [0.5, -1.0, 2.0, 0.0, 1.5]}
+
+
+def features_of(kind):
+    family, labels = FAMILIES[kind], LABELS[kind]
+    examples = [SentenceExample(f"train-{n}", text, None, label) for n, (text, label) in enumerate(zip(TEXTS, labels))]
+    tokenizer = WordPieceTokenizer(Vocabulary(TOKENS), lower_case=True)
+    return together(family.features(examples, tokenizer, Limits(LENGTH, "windows")), family)
 
 
 def one_by_one(features, texts, head, kind, weights):
@@ -76,17 +82,15 @@ LOSSES = {
 @pytest.mark.parametrize("packs", [True, False])
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_the_gradient_of_a_step_is_that_of_the_mean_of_windows_computed_one_by_one(kind, packs):
-    family, labels = FAMILIES[kind], LABELS[kind]
-    examples = [SentenceExample(f"train-{n}", text, None, label) for n, (text, label) in enumerate(zip(TEXTS, labels))]
-    tokenizer = WordPieceTokenizer(Vocabulary(TOKENS), lower_case=True)
-    features = together(family.features(examples, tokenizer, Limits(LENGTH, "windows")), family)
+    family, features = FAMILIES[kind], features_of(kind)
     assert features.unit_rows.tolist() == [1, 5, 2, 1, 4]
     head, texts = registry.make_head(family.head), np.array([1, 3, 2, 4])
 
     def of_step():
         rows = features.rows_of(texts)
         batch = {name: tf.constant(column) for name, column in features.batch(rows, LENGTH).items()}
-        outputs = compute_outputs(Model(CONFIG, family.head), head, batch, Execution(pack_tokens=packs))
+        execution = Execution(pack_tokens=packs, custom_gradients=packs)
+        outputs = compute_outputs(Model(CONFIG, family.head), head, batch, execution)
         loss = part_of_mean(head.losses(outputs, batch, LossOptions()), tf.constant(features.weight(rows)))
         return loss, [tf.convert_to_tensor(value) for value in tf.gradients(loss, tf1.trainable_variables())]
 
@@ -123,60 +127,28 @@ def flags(tmp_path_factory):
     return flags
 
 
-def weights(folder, step):
-    return held(folder / f"model.ckpt-{step}")
-
-
 def test_a_batch_is_texts_and_its_loss_is_that_of_the_evaluation(flags, tmp_path, caplog):
     ways = {"do_train": True, "do_eval": True, "train_batch_size": len(LENGTHS), "learning_rate": 0.0, "num_train_epochs": 2}
     assert run(*flags(tmp_path / "out", **ways)) == 0
     measured = reading.results(tmp_path / "out")
     assert measured["global_step"] == 2
+    assert reading.record(tmp_path / "out")["training"]["trains_on"] == "windows"
     assert families.losses(tmp_path / "out") == pytest.approx([measured["eval_loss"]] * 2, rel=1e-5)
     (counts,) = {line.split(",")[0] for line in caplog.messages if line.startswith("train: ")}
     assert counts == "train: 12 examples in 40 rows"
 
 
-@pytest.mark.parametrize("more", [{"gradient_accumulation_steps": 4}, {"pack_tokens": False}, {"custom_gradients": False}])
-@pytest.mark.parametrize("groups", [True, False])
-def test_parts_of_a_batch_and_ways_to_compute_are_the_same_training(flags, groups, more, tmp_path):
-    ways = {"do_train": True, "num_train_epochs": 2, "group_by_length": groups}
-    for name, way in (("plain", {}), ("other", more)):
+def test_parts_of_a_batch_are_the_same_training(flags, tmp_path):
+    ways = {"do_train": True, "num_train_epochs": 2, "group_by_length": True}
+    for name, way in (("plain", {}), ("parts", {"gradient_accumulation_steps": 4})):
         assert run(*flags(tmp_path / name, **ways, **way)) == 0
-    plain, other = (weights(tmp_path / name, 4) for name in ("plain", "other"))
+    plain, parts = (held(tmp_path / name / "model.ckpt-4") for name in ("plain", "parts"))
     for name, value in plain.items():
-        np.testing.assert_allclose(other[name], value, rtol=1e-3, atol=2e-6)
+        np.testing.assert_allclose(parts[name], value, rtol=1e-3, atol=2e-6)
 
 
-def test_weights_of_classes_count_texts(flags, tmp_path):
-    """The classes have as many texts, but not as many windows."""
-    ways = {"do_train": True, "num_train_steps": 1, "save_checkpoints_steps": 1}
-    for name, weighting in (("plain", {}), ("balanced", {"class_weights": "balanced"})):
-        assert run(*flags(tmp_path / name, **ways, **weighting)) == 0
-    plain, balanced = (families.losses(tmp_path / name) for name in ("plain", "balanced"))
-    assert plain == pytest.approx(balanced)
-
-
-def test_a_run_goes_on_to_the_same_bits(flags, tmp_path):
-    ways = {"do_train": True, "num_train_steps": 4, "save_checkpoints_steps": 2, "group_by_length": True}
-    ways |= {"keep_optimizer_slots": True}
-    assert run(*flags(tmp_path / "whole", **ways)) == 0
-    assert run(*flags(tmp_path / "parts", **ways)) == 0
-    state = tmp_path / "parts" / "checkpoint"
-    state.write_text('model_checkpoint_path: "model.ckpt-2"\nall_model_checkpoint_paths: "model.ckpt-2"\n')
-    for path in (tmp_path / "parts").glob("model.ckpt-4*"):
-        path.unlink()
-    assert run(*flags(tmp_path / "parts", **ways)) == 0
-    whole, parts = (weights(tmp_path / name, 4) for name in ("whole", "parts"))
-    assert {name: value.tobytes() for name, value in parts.items()} == {name: value.tobytes() for name, value in whole.items()}
-
-
-def test_a_run_that_read_the_beginnings_of_texts_is_not_continued(flags, tmp_path, capsys):
-    ways = {"do_train": True, "num_train_steps": 2}
-    assert run(*flags(tmp_path / "run", **ways)) == 0
-    path = tmp_path / "run" / RECORD
-    record = json.loads(path.read_text())
-    assert record[DETERMINING].pop("trains_on") == "windows"
-    path.write_text(json.dumps(record))
-    assert run(*flags(tmp_path / "run", **{**ways, "num_train_steps": 4})) == 2
-    assert "trains_on" in capsys.readouterr().err
+def test_weights_of_classes_count_texts():
+    """Of classes with six and seven windows."""
+    task = SimpleNamespace(name="custom", family=FAMILIES[CLASSIFICATION])
+    found = find_loss_options(mrpc("--class_weights=balanced").train, task)(features_of(CLASSIFICATION))
+    assert found.class_weights == pytest.approx((5 / (2 * 2), 5 / (2 * 3)))
