@@ -121,7 +121,7 @@ def test_agrees_with_the_numpy_reference(lengths, masked, activation, execution)
 
 
 @pytest.mark.parametrize("execution", WAYS, ids=in_words)
-@pytest.mark.parametrize(("lengths", "tokens"), [((7, 4, 1), 7), ((3, 2), 6), ((0, 3, 0, 2), 5)], ids=str)
+@pytest.mark.parametrize(("lengths", "tokens"), [((7, 4, 1), 7), ((0, 3, 0, 2), 5)], ids=str)
 def test_all_ways_of_computing_give_the_same_vectors_and_gradients(execution, lengths, tokens):
     expected, expected_gradients = learn_of_lengths(PUBLISHED, lengths, tokens)
     pooled, gradients = learn_of_lengths(execution, lengths, tokens)

@@ -1,6 +1,7 @@
 """Positions in attention, beside numbers by hand and formulas in NumPy; encoders that use them in other ways of computing."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -58,6 +59,12 @@ def learned(config, execution, lengths=(7, 4, 1), *, dropout=False):
     return evaluate(build, weights_of(config))
 
 
+@functools.cache
+def learned_of(kind, execution, *, dropout=False):
+    """The same of a configuration, once for all tests."""
+    return learned(CONFIGS[kind], execution, dropout=dropout)
+
+
 def assert_alike(found, expected, tolerance=1e-5):
     np.testing.assert_allclose(found[0], expected[0], atol=tolerance)
     assert found[1].keys() == expected[1].keys()
@@ -65,38 +72,29 @@ def assert_alike(found, expected, tolerance=1e-5):
         np.testing.assert_allclose(found[1][name], gradient, atol=10 * tolerance, rtol=1e-4, err_msg=name)
 
 
-@pytest.fixture(params=CONFIGS)
-def config(request):
-    return CONFIGS[request.param]
-
-
-@pytest.fixture
-def published(config):
-    return learned(config, PUBLISHED)
-
-
 @pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize(
     "way", [Execution(), Execution(recompute=True), Execution(native=True)], ids=["packed", "again", "native"]
 )
-def test_ways_of_computing_agree(config, published, way):
-    assert_alike(learned(config, way), published)
+def test_ways_of_computing_agree(kind, way):
+    assert_alike(learned_of(kind, way), learned_of(kind, PUBLISHED))
 
 
-def test_what_is_computed_again_drops_the_same(config):
-    assert_alike(learned(config, Execution(recompute=True), dropout=True), learned(config, Execution(), dropout=True))
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_what_is_computed_again_drops_the_same(kind):
+    assert_alike(learned_of(kind, Execution(recompute=True), dropout=True), learned_of(kind, Execution(), dropout=True))
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("kind", ["deberta-v2", "mpnet"])
 def test_the_kernel_drops_the_same(kind):
-    assert_alike(
-        learned(CONFIGS[kind], Execution(native=True), dropout=True), learned(CONFIGS[kind], Execution(), dropout=True)
-    )
+    assert_alike(learned_of(kind, Execution(native=True), dropout=True), learned_of(kind, Execution(), dropout=True))
 
 
-def test_the_first_tokens_alone_are_those_of_whole_layers(config, published):
-    assert_alike(learned(config, dataclasses.replace(PUBLISHED, last_layer_cls_only=True)), published)
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_first_tokens_alone_are_those_of_whole_layers(kind):
+    assert_alike(learned_of(kind, dataclasses.replace(PUBLISHED, last_layer_cls_only=True)), learned_of(kind, PUBLISHED))
 
 
 def test_layers_of_a_group_share_their_weights():
