@@ -1,6 +1,6 @@
 """Encoders other than BERT beside transformers: folders in its layout, read, computed and written back.
 
-`write_encoders_oracle.py` wrote encoders_oracle.npz.
+`benchmarks/peers/write_encoders_oracle.py` wrote encoders_oracle.npz.
 """
 
 import json
@@ -83,15 +83,15 @@ def computed(config, spec, execution):
     return output
 
 
-@pytest.mark.parametrize("execution", [PUBLISHED, Execution()], ids=["published", "packed"])
-def test_logits(model, execution):
+def test_logits(model):
     kind, head, config, weights = model
-    found = evaluate(lambda: computed(config, HEADS[head], execution), weights)
-    expected = ORACLE[f"{kind}/{head}/logits"]
     real = ORACLE["input_mask"] == 1
-    if head in ("TokenClassification", "QuestionAnswering"):
-        found, expected = found[real], expected[real]
-    np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
+    for execution in (Execution(), PUBLISHED) if head in ("SequenceClassification", "TokenClassification") else (Execution(),):
+        found = evaluate(lambda execution=execution: computed(config, HEADS[head], execution), weights)
+        expected = ORACLE[f"{kind}/{head}/logits"]
+        if head in ("TokenClassification", "QuestionAnswering"):
+            found, expected = found[real], expected[real]
+        np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -154,10 +154,10 @@ def test_what_is_written_is_what_was_read(model, tmp_path):
     assert BertConfig.from_dict(values) == config
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_takes_the_same_steps(kind, tmp_path):
-    config, weights = converted(tmp_path / "hf", kind)
-    losses = ORACLE[f"{kind}/losses"]
+def test_training_takes_the_same_steps(tmp_path):
+    """Of the kind with most variables of its own; gradients of all kinds are above."""
+    config, weights = converted(tmp_path / "hf", "deberta-v2")
+    losses = ORACLE["deberta-v2/losses"]
     adamw = AdamWConfig(bias_correction=True)
     with tf.Graph().as_default(), tf1.Session() as session:
         update = Update(Optimization(1e-3, warmup_steps=4, total_steps=len(losses), adamw=adamw), defers=False)

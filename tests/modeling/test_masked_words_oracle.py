@@ -1,6 +1,6 @@
-"""Heads of masked words beside transformers: folders in its layout, read, computed, trained and written back.
+"""Heads of masked words beside transformers: folders in its layout, read, computed and written back.
 
-`write_encoders_oracle.py` wrote masked_words_oracle.npz.
+`benchmarks/peers/write_encoders_oracle.py` wrote masked_words_oracle.npz.
 """
 
 import dataclasses
@@ -19,14 +19,11 @@ from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import FlagError
 from bert_tf.estimator.model_fn import Model, compute_outputs
-from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, INPUTS
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
-from bert_tf.modeling.heads.base import LossOptions, part_of_mean, trains_pooler
-from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.optimization.parts import POOLER
+from bert_tf.modeling.heads.base import LossOptions, part_of_mean
 from tests import tokenizer_files
 from tests.graphs import evaluate
 from tests.tiny import held
@@ -123,23 +120,6 @@ def test_gradients(model):
         expected = expected[ENCODERS[kind].first_position :] if name == POSITIONS else expected
         number, parts = pair.share
         np.testing.assert_allclose(gradient, np.split(expected, parts, axis=-1)[number], atol=1e-5, rtol=1e-4, err_msg=name)
-
-
-def test_training_takes_the_same_steps(model):
-    kind, config, weights = model
-    losses = ORACLE[f"{kind}/losses"]
-    with tf.Graph().as_default(), tf1.Session() as session:
-        adamw = AdamWConfig(bias_correction=True)
-        unread = frozenset() if trains_pooler(HEAD, config) else frozenset({POOLER})
-        optimization = Optimization(1e-3, warmup_steps=4, total_steps=len(losses), adamw=adamw, frozen=unread)
-        update = Update(optimization, defers=False)
-        loss, step = update.minimize(lambda *_: mean_loss(config, Execution())[1], {})
-        session.run(tf1.global_variables_initializer())
-        for variable in tf1.trainable_variables():
-            variable.load(weights[variable.op.name], session)
-        found = [session.run([loss, step])[0] for _ in losses]
-    np.testing.assert_allclose(found, losses, atol=1e-5)
-    assert found[-1] < found[0] - 0.4
 
 
 def test_what_is_written_is_what_was_read(model, tmp_path):

@@ -1,4 +1,4 @@
-"""Tokenizers of a tokenizer.json beside transformers; `write_library_oracle.py` wrote library_oracle.json."""
+"""Tokenizers of a tokenizer.json beside transformers; `benchmarks/peers/write_library_oracle.py` wrote library_oracle.json."""
 
 import importlib.util
 import json

@@ -1,4 +1,7 @@
-"""SentencePiece models without a tokenizer.json; `write_sentencepiece_oracle.py` wrote sentencepiece_oracle.json."""
+"""SentencePiece models without a tokenizer.json.
+
+`benchmarks/peers/write_sentencepiece_oracle.py` wrote sentencepiece_oracle.json.
+"""
 
 import base64
 import json

@@ -1,6 +1,6 @@
 """Writes peft_oracle.npz: adapters that PEFT has saved for made-up encoders, and what they compute.
 
-Run by hand, in an environment with torch, transformers and peft: `python tests/extensions/lora/write_peft_oracle.py`.
+Run by hand, in an environment with torch, transformers and peft: `python benchmarks/peers/write_peft_oracle.py`.
 
 Configurations, weights and batch are those of tests/modeling/encoders_oracle.npz, and of a BERT, which is written here. By
 model: both files of the adapter, logits [B, L], and the gradients of sum(logits * upstream) by PEFT's names.
@@ -16,8 +16,9 @@ import safetensors.numpy
 import torch
 import transformers
 
-TARGET = Path(__file__).with_name("peft_oracle.npz")
-ENCODERS = Path(__file__).parents[2] / "modeling" / "encoders_oracle.npz"
+TESTS = Path(__file__).resolve().parents[2] / "tests"
+TARGET = TESTS / "extensions" / "lora" / "peft_oracle.npz"
+ENCODERS = TESTS / "modeling" / "encoders_oracle.npz"
 BERT = transformers.BertConfig(
     vocab_size=23, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20, max_position_embeddings=10
 )
@@ -53,7 +54,8 @@ def model_of(kind: str, oracle: dict[str, np.ndarray], random: np.random.Generat
     prefix = f"{kind}/SequenceClassification/weight/"
     weights = {name[len(prefix) :]: torch.tensor(value) for name, value in oracle.items() if name.startswith(prefix)}
     model.load_state_dict(weights, strict=False)
-    assert {name for name, _ in model.named_parameters()} == weights.keys()
+    if {name for name, _ in model.named_parameters()} != weights.keys():
+        raise ValueError(f"{kind}: other weights than its model has")
     return model.eval()
 
 

@@ -1,7 +1,7 @@
 """Writes encoders_oracle.npz: outputs of transformers' encoders other than BERT for made-up weights and a made-up batch.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt:
-`.peers/transformers/bin/python tests/modeling/write_encoders_oracle.py`.
+`.peers/transformers/bin/python benchmarks/peers/write_encoders_oracle.py`.
 
 By model: its config.json, its weights, logits [B, L], [B, T, L] or [1, B], and, of sentence classifiers, the gradients of
 sum(logits * upstream) and the losses of steps of training without dropout; weights and gradients by transformers' names.
@@ -16,7 +16,8 @@ import numpy as np
 import torch
 import transformers
 
-TARGET, MASKED_WORDS = (Path(__file__).with_name(f"{name}_oracle.npz") for name in ("encoders", "masked_words"))
+FOLDER = Path(__file__).resolve().parents[2] / "tests" / "modeling"
+TARGET, MASKED_WORDS = (FOLDER / f"{name}_oracle.npz" for name in ("encoders", "masked_words"))
 LENGTHS, TOKENS, VOCABULARY = (8, 5, 1), 8, 23
 CONFIGS = {
     "electra": transformers.ElectraConfig(

@@ -1,7 +1,7 @@
 """Writes library_oracle.json: two files tokenizer.json, and the ids that transformers makes of some texts with them.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt:
-`.peers/transformers/bin/python tests/tokenization/write_library_oracle.py`.
+`.peers/transformers/bin/python benchmarks/peers/write_library_oracle.py`.
 
 By kind of tokenizer: the file, and of each text its ids, cut to 16 tokens, those of a pair with the text before it, cut to 20,
 the ids of its words with their numbers, and the character ranges of its tokens.
@@ -13,7 +13,7 @@ from pathlib import Path
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-TARGET = Path(__file__).with_name("library_oracle.json")
+TARGET = Path(__file__).resolve().parents[2] / "tests" / "tokenization" / "library_oracle.json"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 NAMES = ("bos_token", "pad_token", "eos_token", "unk_token")
 WRITTEN = """The mill at the river was built in the old days, and the miller's house stood beside it.

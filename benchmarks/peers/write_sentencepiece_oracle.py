@@ -1,7 +1,7 @@
 """Writes sentencepiece_oracle.json: small SentencePiece models, and the ids that the tokenizers of transformers make of texts.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt, sentencepiece and protobuf:
-`.peers/transformers/bin/python tests/extensions/sentencepiece/write_sentencepiece_oracle.py`.
+`.peers/transformers/bin/python benchmarks/peers/write_sentencepiece_oracle.py`.
 
 By folder: its files (the model in base64), and of each text its ids with special tokens, and those of a pair with itself.
 """
@@ -16,10 +16,9 @@ from types import SimpleNamespace
 import sentencepiece
 from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast, convert_slow_tokenizer
+from write_library_oracle import TEXTS, WRITTEN
 
-from tests.tokenization.write_library_oracle import TEXTS, WRITTEN
-
-TARGET = Path(__file__).with_name("sentencepiece_oracle.json")
+TARGET = Path(__file__).resolve().parents[2] / "tests" / "extensions" / "sentencepiece" / "sentencepiece_oracle.json"
 RULES = "FB01\t66 69\n2019\t27\n"  # a small table of the normalizer: fi, a quotation mark
 OF_BERT = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
 OF_ALBERT = {**OF_BERT, "pad_token": "<pad>", "unk_token": "<unk>"}
