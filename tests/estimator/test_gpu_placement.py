@@ -76,15 +76,7 @@ def evaluation(*, kind=CLASSIFICATION, execution=DEFAULT) -> Copies:
 
 HALF = Execution(dtype=tf.float16)
 FLAGS = {
-    "default": {},
-    "nopack_tokens": {"execution": Execution(pack_tokens=False)},
-    "nocustom_gradients": {"execution": Execution(custom_gradients=False)},
-    "nolast_layer_cls_only nofused_adam nodefer_embeddings": {
-        "execution": Execution(last_layer_cls_only=False), "adamw": AdamWConfig(fused=False), "defer_embeddings": False
-    },
     "published_layout": {"execution": PUBLISHED, "defer_embeddings": False, "adamw": AdamWConfig(fused=False)},
-    "recompute": {"execution": Execution(recompute=True)},
-    "recompute published_layout": {"execution": dataclasses.replace(PUBLISHED, recompute=True)},
     "gradient_accumulation_steps recompute": {"micro_batches": 3, "execution": Execution(recompute=True)},
     "gradient_accumulation_steps float16": {"micro_batches": 3, "execution": HALF, "loss_scaling": True},
     "bfloat16 adam_bias_correction layer_decay cosine": {
@@ -104,7 +96,6 @@ FLAGS = {
     "regression, freeze=pooler polynomial": {"kind": REGRESSION, "frozen": frozenset({"pooler"}), "schedule": "polynomial"},
     "device=/GPU:0": {"device": whole("/GPU:0", ["/device:GPU:0"])},
     "place=embeddings:/CPU:0": {"device": device_function(parse("embeddings:/CPU:0"), ["/device:CPU:0", "/device:GPU:0"])},
-    "xla (without its compiler)": {"execution": Execution(pack_tokens=False), "defer_embeddings": False},
 }  # fmt: skip
 
 
@@ -122,12 +113,7 @@ def test_within_a_step_the_host_waits_for_the_step_number_and_for_whether_all_is
     assert sorted(copy.kind for copy in within) == ["IsFinite", "IsFinite", "ReadVariableOp"]
 
 
-# By others; docs/gpu.md has them too.
-IMPLIED = {"default", "nopack_tokens", "nocustom_gradients", "nolast_layer_cls_only nofused_adam nodefer_embeddings"}
-IMPLIED |= {"recompute", "recompute published_layout", "xla (without its compiler)"}
-
-
-@pytest.mark.parametrize("flags", [flags for flags in FLAGS if flags not in IMPLIED])
+@pytest.mark.parametrize("flags", FLAGS)
 def test_a_step_waits_for_the_gpu_a_few_times(flags):
     layers = 2 if "recompute" in flags or "freeze=embeddings" in flags else 1
     to_host = training(layers=layers, **FLAGS[flags]).to_host

@@ -12,7 +12,7 @@ from bert_tf.profiling.forecast import step_peak
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
-from tests.profiling.forecast_table import ENCODERS, GRID, HEADS, MORE_HEADS, WIDER, Cell
+from tests.profiling.forecast_cells import ENCODERS, GRID, HEADS, MORE_HEADS, WIDER, Cell
 
 BASE = BertConfig(vocab_size=30522)
 NUMBERS = 109_482_240  # of BERT-Base (Devlin et al., 2018: 110 M)

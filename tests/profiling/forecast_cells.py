@@ -1,8 +1,7 @@
-"""Forecasts beside the live peaks of real steps on the CPU: python -m tests.profiling.forecast_table prints the table."""
+"""Steps whose forecast memory is compared with their live peak."""
 
 import dataclasses
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
@@ -98,22 +97,3 @@ MORE_HEADS = (
     (Cell(256, 2, 128, 32, {"places": 20, "precision": "bfloat16"}, _MASKED), MANY_WORDS),
     (Cell(256, 2, 128, 32, {"places": 20}, HeadSpec(2, PRETRAINING, (("sampled_softmax", 500),))), MANY_WORDS),
 )
-
-
-def lines() -> Iterator[str]:
-    """Yields a Markdown table."""
-    yield "| hidden | layers | tokens | batch | options | live peak, MB | forecast | forecast / live | without variables |"
-    yield "|---" * 9 + "|"
-    for cell in (*GRID, *WIDER):
-        found, state, live = cell.compare()
-        sizes = " | ".join(map(str, cell[:4]))
-        ratios = f"{found.peak / (state + live):.3f} | {found.of_step / live:.3f}"
-        changes = ", ".join(
-            f"{name} {sorted(map(str, v)) if isinstance(v, frozenset) else v}" for name, v in cell.changes.items()
-        )
-        said = "published layout" if cell.changes == dataclasses.asdict(PUBLISHED) else changes
-        yield f"| {sizes} | {said} | {(state + live) / 1e6:.1f} | {found.peak / 1e6:.1f} | {ratios} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in lines())
