@@ -65,6 +65,21 @@ def run(tmp_path_factory, project):
     return write_run(tmp_path_factory.mktemp("runs") / "run", project)
 
 
+@pytest.fixture
+def untrained(monkeypatch):
+    """Trainings end where they would begin, as by Ctrl-C; a list of the models that would have been trained."""
+    from bert_tf.training import training
+
+    models = []
+
+    def make_estimator(model, *_):
+        models.append(model)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "make_estimator", make_estimator)
+    return models
+
+
 _PICTURES: dict[str, str] = {}
 
 
@@ -75,17 +90,26 @@ def pytest_collection_finish():
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def drawn_picture():
+    """Reports have no pictures, which take seconds to draw, unless a test asks for them; returns what draws one."""
+    from bert_tf.extensions.report import charts
+
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = charts.svg
+        patch.setattr(charts, "svg", lambda _: "")
+        yield drawn
+
+
 @pytest.fixture
-def _pictures_drawn_once(monkeypatch):
+def _pictures_drawn_once(monkeypatch, drawn_picture):
     """A chart that was drawn in this process is not drawn again, and pages come without the megabyte of Vega's script."""
     from bert_tf.extensions.report import charts, scripts
-
-    draw = charts.svg
 
     def remembering(chart):
         key = json.dumps(chart)
         if key not in _PICTURES:
-            _PICTURES[key] = draw(chart)
+            _PICTURES[key] = drawn_picture(chart)
         return _PICTURES[key]
 
     monkeypatch.setattr(charts, "svg", remembering)

@@ -1,7 +1,14 @@
 import pytest
 
+from benchmarks import browser
 from bert_tf import __main__ as front
 from tests.estimator.conftest import pretrained as pretrained
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    with browser.started(tmp_path_factory.mktemp("profile")) as started:
+        yield started
 
 
 @pytest.fixture

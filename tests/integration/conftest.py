@@ -4,16 +4,7 @@ import sys
 
 import pytest
 
-from bert_tf.extensions.report import charts
 from tests.integration import commands
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_charts():
-    """As in the processes of `commands`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "svg", lambda _: "")
-        yield
 
 
 @pytest.fixture(scope="session")

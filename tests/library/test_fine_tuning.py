@@ -16,7 +16,6 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.extensions.report import charts
 from bert_tf.training import fine_tune as job
 from tests.tiny import HALVES
 
@@ -25,9 +24,8 @@ WEATHER, FOOD = ([(f"{word} came over", name) for word in half] for half, name i
 
 @pytest.fixture(autouse=True, scope="module")
 def _plain():
-    """No charts, and no checkpoint or data of this machine."""
+    """No checkpoint or data of this machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "svg", lambda _: "")
         for variable in ("GLUE_DIR", "BERT_BASE_DIR"):
             patch.delenv(variable, raising=False)
         yield

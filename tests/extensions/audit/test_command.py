@@ -86,20 +86,22 @@ def test_without_the_extension_of_vectors_an_audit_is_one_line(project, tmp_path
         bert_tf.audit_data(task_name="MRPC", data_dir=project.data_dir, output_dir=tmp_path / "audit")
 
 
-def test_a_training_takes_the_corrections_and_keeps_their_digests(audited, project, tmp_path):
+def test_a_training_takes_the_corrections_and_keeps_their_digests(audited, project, tmp_path, untrained):
     def train(path):
         files = {"train_file": project.data_dir.parent / "train.csv", "exclude_rows": path, "relabel": path}
         sizes = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 16}
         model = {"init_checkpoint": project.init_checkpoint, "output_dir": tmp_path / "run"}
         return bert_tf.fine_tune("custom", id_column="id", do_train=True, **files, **sizes, **model)
 
-    train(audited.table)
+    with pytest.raises(KeyboardInterrupt):
+        train(audited.table)
     record = json.loads((tmp_path / "run" / "run_config.json").read_text())
     assert len(record["training"]["exclude_rows_sha256"]) == len(record["training"]["relabel_sha256"]) == 64
     assert f"--relabel={audited.table}" in record["command"]
     (tmp_path / "other.csv").write_text("id,action,suggested\nt3,exclude,\n")
     with pytest.raises(OutputError, match="exclude_rows_sha256 was"):
         train(tmp_path / "other.csv")
+    assert len(untrained) == 1
 
 
 def test_mistakes_are_one_line(project, tmp_path):

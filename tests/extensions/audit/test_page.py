@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from benchmarks import browser
 from bert_tf.extensions.audit import findings, page
 from bert_tf.extensions.audit.findings import Finding
 from bert_tf.extensions.corrections import rows as corrections
@@ -52,12 +51,6 @@ def path(tmp_path_factory):
     ranked = findings.ranked([*errors, *others])
     path.write_text(page.render("tickets.csv", FAMILY, ranked, ["a note"], ",", digest="0" * 64), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser.started(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from bert_tf.extensions.distill.part import Distillation, recombined
 from bert_tf.extensions.distill.settings import DistillSettings
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.tasks.sentence.rows import SentenceExample
-from bert_tf.training import fine_tune, training
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project
 from tests.training import reading
@@ -34,12 +33,9 @@ def made(tmp_path_factory):
     """A teacher of four layers, and its student of two; folders, and the project."""
     folder = tmp_path_factory.mktemp("made")
     project = write_project(folder / "project", layers=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
-
-        made = SimpleNamespace(project=project, teacher=folder / "teacher", student=folder / "student")
-        assert distilled(made, made.student, **WAYS) == 0
+    assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
+    made = SimpleNamespace(project=project, teacher=folder / "teacher", student=folder / "student")
+    assert distilled(made, made.student, **WAYS) == 0
     return made
 
 
@@ -59,10 +55,9 @@ def losses(folder):
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def assert_same_weights(folder, other):
-    expected = weights(other)
-    for name, value in weights(folder).items():
-        np.testing.assert_array_equal(value, expected[name])
+def outputs(folder):
+    """Bytes of the teacher's outputs that a run of a student keeps, by name."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.glob("features/teacher-*/*")}
 
 
 def test_leaves_an_ordinary_run_whose_page_has_teacher_and_student_side_by_side(made, tmp_path):
@@ -96,10 +91,10 @@ def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
     np.testing.assert_array_equal(found["output_weights"], teacher["output_weights"])
 
 
-def test_a_student_of_all_layers_that_learns_nothing_has_no_distance_to_its_teacher(made, tmp_path):
-    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
-    assert distilled(made, tmp_path / "out", "--do_train", log_every_n_steps=1, relation_weight=1.0, **ways) == 0
-    assert max(losses(tmp_path / "out")) < 1e-4  # float16 of what is kept
+def prepare(made, folder, **ways):
+    """Prepares a student up to its training, which ends at once or where the teacher does."""
+    with pytest.raises(KeyboardInterrupt):
+        bert_tf.distill(made.teacher, output_dir=folder, **{"student_layers": 2, "recombine": 0, **ways})
 
 
 @pytest.fixture
@@ -115,6 +110,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.usefixtures("untrained")
 def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted):
     monkeypatch.setattr(part, "_CHUNK", 16)
     compute = part._Outputs._computed
@@ -126,23 +122,23 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(part._Outputs, "_computed", killed)
-        with pytest.raises(KeyboardInterrupt):
-            bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS)
+        prepare(made, tmp_path / "out")
     assert counted == [16, 16]
     counted.clear()
-    bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS).close()
+    prepare(made, tmp_path / "out")
     assert counted == [8, 13]  # the rest of 40, and the dev split
-    assert_same_weights(tmp_path / "out", made.student)
+    assert outputs(tmp_path / "out") == outputs(made.student)
 
 
+@pytest.mark.usefixtures("untrained")
 @pytest.mark.parametrize("damage", [b"", b"no array", None])
 def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
     folder = shutil.copytree(made.student / "features", tmp_path / "out" / "features")
     (states,) = folder.glob("teacher-*/states.npy")
     states.unlink() if damage is None else states.write_bytes(damage)
-    assert distilled(made, tmp_path / "out", num_train_epochs=2) == 0
+    prepare(made, tmp_path / "out")
     assert counted == [40, 13]
-    assert_same_weights(tmp_path / "out", made.student)
+    assert outputs(tmp_path / "out") == outputs(made.student)
 
 
 def test_a_kill_before_the_first_outputs_leaves_none_counted(tmp_path, monkeypatch):
@@ -180,16 +176,19 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
     assert "state_weight" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("untrained")
 def test_learns_from_texts_without_labels(made, tmp_path, counted):
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
-    assert distilled(made, tmp_path / "out", "--skip_bad_rows", unlabelled=texts, num_train_steps=2) == 0
+    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts)
     assert sum(counted) == 40 + 12 + 13
 
 
+@pytest.mark.usefixtures("untrained")
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
-    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", num_train_steps=2, student_layers=2) == 0
+    caplog.set_level("INFO")
+    prepare(made, tmp_path / "out", recombine=None)
     assert sum(counted) == 40 + 5 * 40 + 13
     said = "the student also learns from 200 pairs of the training texts"
     assert [message for message in caplog.messages if "also learns" in message] == [said]
@@ -249,22 +248,14 @@ def test_only_pairs_are_recombined():
         Distillation(DistillSettings("teacher", recombine=2)).recipe(FAMILY, rows_of(1, 1))
 
 
-def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatch):
+def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, untrained):
     """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
-    made_of = {}
-
-    def make_estimator(model, *_):
-        made_of.update(model=model)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(training, "make_estimator", make_estimator)
-    with pytest.raises(KeyboardInterrupt):
-        bert_tf.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
+    prepare(made, tmp_path / "out", unlabelled=str(texts), class_weights="balanced")
     labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
     expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
-    assert made_of["model"].loss.class_weights == pytest.approx(expected)
+    assert untrained[0].loss.class_weights == pytest.approx(expected)
 
 
 def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(made, tmp_path):
@@ -272,9 +263,9 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
     prefix = teacher / f"model.ckpt-{run.last_step(teacher)}"
     rule = {"temperatures": [3.0], "checkpoint_sha256": trained.digest(str(prefix))}
     (teacher / "decision.json").write_text(json.dumps(rule))
-    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
-    assert distilled(made, tmp_path / "out", "--do_train", teacher=teacher, log_every_n_steps=1, **ways) == 0
-    assert max(losses(tmp_path / "out")) < 1e-4
+    ways = {"learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0, "relation_weight": 1.0, "log_every_n_steps": 1}
+    assert distilled(made, tmp_path / "out", "--do_train", teacher=teacher, teacher_layers="0,1,2,3", **ways) == 0
+    assert max(losses(tmp_path / "out")) < 1e-4  # float16 of what is kept
 
 
 @pytest.mark.parametrize(
@@ -296,11 +287,10 @@ def test_what_is_wrong_is_said_in_a_line(made, tmp_path, capsys, flags, message)
     assert not (tmp_path / "out" / "run_config.json").exists()
 
 
-def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(project, tmp_path, capsys):
+def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(run, tmp_path, capsys):
     assert lines.run("distill", tmp_path / "nothing", output_dir=tmp_path / "out") == 2
     assert "nothing" in capsys.readouterr().err
-    assert classifier.run(*project.flags(tmp_path / "teacher", num_train_steps=1, verbosity=-1)) == 0
-    assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
+    assert lines.run("distill", run, output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
 
 

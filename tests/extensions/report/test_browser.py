@@ -2,7 +2,6 @@
 
 import pytest
 
-from benchmarks import browser
 from bert_tf.extensions.report import page, run_files
 from tests.extensions.report import example
 
@@ -80,12 +79,6 @@ def pages(tmp_path_factory):
     for name, folders in runs.items():
         page.write(folder / f"{name}.html", run_files.read_runs(folders))
     return folder
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser.started(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -22,7 +22,6 @@ from bert_tf.io import log_form
 from bert_tf.runtime.nvidia import Gpu, System
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training import fine_tune
 from tests.classifier import with_recipe
 from tests.tiny import SIZES, write_project
 from tests.tiny import TOKENS as PIECES
@@ -81,15 +80,13 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A run that was reproduced, without its page; not to be changed."""
+    """A run that was reproduced; not to be changed."""
     folder = tmp_path_factory.mktemp("reproduce") / "project"
     project = write_project(folder, layers=1)
     (folder / "glue").mkdir()
     project.data_dir.rename(folder / "glue" / "MRPC")
     place = Place(folder, folder / "out")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert place.reproduce() == 0
+    assert place.reproduce() == 0
     return place
 
 
@@ -121,7 +118,6 @@ def test_a_program_reproduces_as_the_command_does(place, tmp_path, monkeypatch, 
     for logger in loggers:
         monkeypatch.setattr(logger, "level", logging.ERROR)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    monkeypatch.setattr(fine_tune.results, "write_page", lambda _: None)
     monkeypatch.setitem(facts.RUNS, "tiny", published(place.folder / "glue" / "MRPC"))
     folders = {"glue_dir": place.folder / "glue", "bert_base_dir": place.folder / "model"}
     found = bert_tf.reproduce("tiny", output_dir=tmp_path / "out", **folders)

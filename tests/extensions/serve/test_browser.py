@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from benchmarks import browser
 from bert_tf.extensions.serve import forms
 from bert_tf.tasks import families
 from tests.extensions.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
@@ -72,12 +71,6 @@ class Canned(Toy):
 
     def _answer(self, _, part):
         return self._canned[part.call].encode()
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser.started(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 def test_every_kind_with_a_form_is_tried():
