@@ -2,26 +2,24 @@
 
 import dataclasses
 import json
-import os
 import shutil
-import signal
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import bert_tf
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import model_reader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.extensions.lora import LoraSettings, adapter
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.extensions.lora.part import LowRankUpdates
+from bert_tf.optimization.adamw import moment_names
 from tests import classifier
-from tests.integration import commands
 from tests.tiny import held, write_project
 
 SETTINGS = {"lora_rank": 2, "lora_alpha": 3, "lora_train": "head", "learning_rate": 0.01, "num_train_steps": 6}
@@ -104,20 +102,14 @@ def test_an_average_is_that_of_merged_weights(own, trained):
         np.testing.assert_allclose(average[name], np.mean([part[name] for part in parts], axis=0), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["huggingface", "saved_model"])
-def test_exports_are_whole(trained, plain, form, tmp_path):
+def test_an_export_is_whole(trained, plain, tmp_path):
     for name, folder in (("found", trained), ("expected", plain)):
         with bert_tf.load(folder) as model:
-            model.export(form, tmp_path / name)
-    if form == "huggingface":
-        import safetensors.numpy
-
-        found, expected = (safetensors.numpy.load_file(tmp_path / n / "model.safetensors") for n in ("found", "expected"))
-        assert found.keys() == expected.keys()
-        for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
-    else:
-        assert (tmp_path / "found" / "saved_model.pb").is_file()
+            model.export("huggingface", tmp_path / name)
+    found, expected = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("found", "expected"))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def test_files_for_peft_alone_are_a_model(trained, tmp_path, monkeypatch):
@@ -220,34 +212,6 @@ def test_an_update_of_another_shape_is_refused(trained, tmp_path):
         bert_tf.load(copy)
 
 
-def kill_after_four_steps() -> None:
-    """Has this process killed in its fifth step."""
-    after_run, calls = ProgressHook.after_run, []
-
-    def killing(self, *arguments):
-        calls.append(1)
-        return os.kill(os.getpid(), signal.SIGKILL) if len(calls) == 5 else after_run(self, *arguments)
-
-    ProgressHook.after_run = killing
-
-
-def test_a_run_that_was_killed_ends_as_one_that_was_not(own, trained, tmp_path):
-    flags = own.flags(tmp_path / "out", do_train=True, do_eval=True, do_predict=True, **SETTINGS)
-    killed = commands.run(flags, before=kill_after_four_steps)
-    assert killed.returncode == -signal.SIGKILL
-    assert (tmp_path / "out" / "model.ckpt-4.index").is_file()
-    done = commands.run(flags)
-    assert done.returncode == 0, done.stderr
-    assert "continuing from step 4 of 6" in done.stderr
-    for name in ("model.ckpt-6", "ema/model.ckpt-6", "average/model.ckpt-6"):
-        found, expected = held(tmp_path / "out" / name), held(trained / name)
-        assert found.keys() == expected.keys()
-        for entry, value in expected.items():
-            np.testing.assert_array_equal(found[entry], value, err_msg=entry)
-    for name in ("adapter_model.safetensors", "adapter_config.json", "predictions.tsv", "eval_results.txt"):
-        assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes()
-
-
 def run(own, folder, **changes):
     """Trains three steps; returns the last checkpoint."""
     settings = {"lora_rank": 2, "lora_train": "head", "learning_rate": 0.01, "num_train_steps": 3, **changes}
@@ -260,17 +224,12 @@ def short(own, tmp_path_factory):
     return run(own, tmp_path_factory.mktemp("short") / "out")
 
 
-def test_the_pooler_is_trained_unless_told_otherwise(own, short, tmp_path):
-    found = run(own, tmp_path / "out", lora_train="pooler")
-    assert found.keys() - short.keys() == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
-    assert classifier.mrpc("--lora_rank=2").extensions.lora.lora_train == "pooler"
-
-
-def test_norms_are_trained_if_asked_for(own, short, tmp_path):
+def test_norms_are_trained_if_asked_for_and_the_pooler_by_default(own, short, tmp_path):
     found, start = run(own, tmp_path / "out", lora_train="norms,pooler"), held(own.init_checkpoint)
     more = found.keys() - short.keys()
     assert more == {name for name in start if "LayerNorm" in name or name.startswith("bert/pooler/")}
     assert all(np.any(found[name] != start[name]) for name in more)
+    assert classifier.mrpc("--lora_rank=2").extensions.lora.lora_train == "pooler"
     modules = json.loads((tmp_path / "out" / "adapter_config.json").read_text())["modules_to_save"]
     assert {"classifier", "bert.pooler.dense", "bert.embeddings.LayerNorm"} <= {*modules}
 
@@ -291,10 +250,13 @@ def test_layers_that_start_anew_are_trained_in_full(own, tmp_path):
         assert model.predict([TEXT])
 
 
-def test_moments_inside_a_checkpoint_are_no_weights(own, tmp_path):
-    found = run(own, tmp_path / "out", keep_optimizer_slots=True)
-    assert f"{SCOPES[0]}/{DOWN}/adam_m" in found
-    shapes = model_reader(tmp_path / "out" / "model.ckpt-3").shapes
+def test_moments_inside_a_checkpoint_are_no_weights(trained, tmp_path):
+    """As --keep_optimizer_slots leaves them there."""
+    copy = shutil.copytree(trained, tmp_path / "out")
+    entries = held(copy / "model.ckpt-6")
+    moments = {moment: entries[name] for name in HELD - {"global_step"} for moment in moment_names(name)}
+    write_checkpoint(copy / "model.ckpt-6", {**entries, **moments})
+    shapes = model_reader(copy / "model.ckpt-6").shapes
     assert not [name for name in shapes if DOWN in name]
 
 
@@ -319,16 +281,6 @@ def test_a_student_has_updates_of_its_teachers_layers(own, trained, tmp_path):
     teacher, student = model_reader(adapter.read_adapter(out).parent), model_reader(out / "model.ckpt-2")
     ours = "bert/encoder/layer_0/output/dense/kernel"
     np.testing.assert_array_equal(student[ours], teacher[ours.replace("layer_0", "layer_1")])
-
-
-def test_seeds_are_runs_with_updates(own, tmp_path):
-    flags = own.flags(
-        tmp_path / "out", do_train=True, do_eval=True, lora_rank=2, lora_train="head", num_train_steps=2, seeds="1-2"
-    )
-    assert classifier.run(*flags) == 0
-    for seed in (1, 2):
-        assert (tmp_path / "out" / f"seed-{seed}" / "adapter_model.safetensors").is_file()
-        assert held(tmp_path / "out" / f"seed-{seed}" / "model.ckpt-2").keys() == HELD
 
 
 def test_files_for_peft_of_earlier_checkpoints_go_when_the_training_goes_on(tmp_path):
