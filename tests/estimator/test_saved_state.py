@@ -1,6 +1,5 @@
 """What checkpoints hold, above all of word vectors whose updates are put off."""
 
-import dataclasses
 import re
 import shutil
 
@@ -11,7 +10,6 @@ from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.estimator import run
-from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import LayerDecay
 from tests.estimator import toy, wide
 from tests.labelled import HEAD_VARIABLES
@@ -104,11 +102,3 @@ def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred
     assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []
     steps = {path.stem for path in (tmp_path / "copy").glob("*.index")}
     assert steps == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
-
-
-def test_a_run_by_lamb_continues_bit_for_bit(tmp_path, train):
-    short = dataclasses.replace(wide.SCHEDULE, epochs=1)  # 12 steps
-    settings = {"schedule": short, "optimizer": "lamb", "average": MovingAverage(0.9), "layer_decay": LayerDecay(0.9, 1)}
-    expected, entries = go_on(train, train(tmp_path / "whole", **settings), tmp_path / "copy", 7, **settings)
-    assert expected.keys() >= {*WEIGHTS, *MOMENTS}
-    assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []

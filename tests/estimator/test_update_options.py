@@ -87,7 +87,7 @@ def changed(trained: Trained) -> set[str]:
     [
         (4, {}),  # ten examples: 2, 3, 2 and 3
         (3, {"execution": IN_FULL, "loss_scaling": True}),
-        (10, {"execution": Execution(recompute=True)}),
+        (2, {"execution": Execution(recompute=True)}),
     ],
     ids=["default", "published and scaled", "recomputed"],
 )
@@ -142,26 +142,19 @@ def test_what_is_frozen_keeps_every_bit_and_no_gradient_is_computed_below_the_lo
 
 
 RATES = {"embeddings": 0.00125, 0: 0.0025, 1: 0.005, "pooler": 0.01, None: 0.01}
-first_step = functools.partial(train, steps=1, warmup_steps=0, layer_decay=LayerDecay(0.5, layers=2), learning_rate=0.01)
 
 
 def test_the_first_update_of_each_part_has_the_size_of_its_rate():
     """With bias correction and without decay, the first update by Adam is the rate wherever a gradient is."""
-    trained = first_step(adamw=AdamWConfig(bias_correction=True, weight_decay=0.0, epsilon=1e-12))
+    adamw = AdamWConfig(bias_correction=True, weight_decay=0.0, epsilon=1e-12)
+    trained = train(steps=1, warmup_steps=0, layer_decay=LayerDecay(0.5, layers=2), learning_rate=0.01, adamw=adamw)
     for name in START.keys() - {name for name in START if name.endswith("key/bias")}:  # its gradient is rounding
         moved = np.abs(trained.state[name] - START[name])
         assert np.median(moved[moved > 0]) == pytest.approx(RATES[part_of(name)], rel=0.05), name
 
 
-def test_the_first_update_by_lamb_is_the_size_of_weights_times_the_rate_of_its_layer():
-    trained = first_step(optimizer="lamb")
-    for name in [name for name in START if name.endswith(("kernel", "embeddings", "weights"))]:
-        moved = np.linalg.norm(trained.state[name] - START[name]) / np.linalg.norm(START[name])
-        assert moved == pytest.approx(RATES[part_of(name)], rel=1e-3), name
-
-
 def test_lamb_is_the_same_scaled_and_in_micro_batches_and_puts_no_update_off():
     by_lamb = functools.partial(train, config=wide.CONFIG, optimizer="lamb")
     whole = by_lamb()
-    assert_same(by_lamb(loss_scaling=True, micro_batches=4), whole)
+    assert_same(by_lamb(loss_scaling=True, micro_batches=2), whole)
     assert not [name for name in whole.operations if "current_at" in name]
