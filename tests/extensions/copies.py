@@ -1,8 +1,8 @@
 """Commands of a copy of the package, or of the package beside another one, in a process that has TensorFlow already.
 
-    python tests/extensions/copies.py FOLDER COMMAND ...
+    python tests/extensions/copies.py FOLDER COMMAND ... [+ COMMAND ...]
 
-FOLDER is searched for packages first.
+FOLDER is searched for packages first. The status is that of all commands, or 99 if they differ.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ def run(folder: Path, *arguments: Any) -> subprocess.CompletedProcess[str]:
     return processes.run([HERE, folder, *arguments])
 
 
+def run_all(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
+    """Runs command lines one after the other, in one process."""
+    return run(folder, *" + ".join(commands).split())
+
+
 def _main(folder: str, *arguments: str) -> int:
     from tensorflow.python.framework import ops
 
@@ -32,7 +37,14 @@ def _main(folder: str, *arguments: str) -> int:
     sys.path[:0] = [folder, str(ROOT)]
     from bert_tf.__main__ import run
 
-    return run(["bert_tf", *arguments])
+    commands: list[list[str]] = [[]]
+    for word in arguments:
+        if word == "+":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    statuses = {run(["bert_tf", *words]) for words in commands}
+    return statuses.pop() if len(statuses) == 1 else 99
 
 
 if __name__ == "__main__":
