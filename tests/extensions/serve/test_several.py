@@ -20,11 +20,9 @@ from bert_tf.extensions.serve.settings import Limits, configured, names_of
 from bert_tf.extensions.serve.several import ServedTogether
 from bert_tf.extensions.serve.worker import Served
 from bert_tf.extensions.together.joint import JointForward
-from tests import classifier
 from tests.extensions.serve.fakes import READER, Loading, Running, Toy, description, message
 from tests.extensions.serve.runs import write
 from tests.extensions.serve.test_process import Command
-from tests.tiny import write_project
 
 RUNS = ("/runs/first", "/runs/a b")
 PAIRS = dataclasses.replace(READER, family=dataclasses.replace(READER.family, texts=2))
@@ -271,6 +269,11 @@ class TestSettings:
             configured("a", str(tmp_path / "exported"))
 
 
+def post(port, path, body):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=60) as answer:
+        return answer.read()
+
+
 KINDS = {"classes": "classification", "words": "tags", "number": "regression"}
 
 
@@ -352,25 +355,9 @@ class TestRealModels:
         with pytest.raises(CheckpointError, match="other/.*: its max seq length differs from that of .*; such models share no"):
             served.load()
 
-
-def post(port, path, body):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=60) as answer:
-        return answer.read()
-
-
-def test_runs_with_frozen_layers_and_lora_as_processes(tmp_path):
-    own = write_project(tmp_path / "project", layers=2)
-    runs = {"upper": {"freeze": "embeddings,0"}, "lora": {"lora_rank": 2, "freeze": "0"}}
-    for name, flags in runs.items():
-        assert classifier.run(*own.flags(tmp_path / name, do_train=True, num_train_steps=3, learning_rate=0.01, **flags)) == 0
-    body = json.dumps({"rows": [["rain came", "storm went"]]}).encode()
-    with Command(tmp_path / "upper", tmp_path / "log", str(tmp_path / "lora"), "--workers=2") as command:
-        command.wait_for("(?s)first worker ready.*serving ")
-        found = {name: post(command.port, f"/predict/{name}", body) for name in runs}
-        assert json.loads(post(command.port, "/predict", body))["answers"] == {
-            name: json.loads(one) for name, one in found.items()
-        }
-    for name, answer in found.items():
-        with Command(tmp_path / name, tmp_path / "log") as command:
-            command.wait_for("serving ")
-            assert post(command.port, "/predict", body) == answer
+    def test_the_command_serves_all_of_them(self, runs, tmp_path):
+        body = json.dumps({"rows": ["rain came over the wind"]}).encode()
+        with Command(runs[0], tmp_path / "log", *map(str, runs[1:]), "--workers=2") as command:
+            command.wait_for("(?s)first worker ready.*serving ")
+            found = {name: json.loads(post(command.port, f"/predict/{name}", body)) for name in KINDS}
+            assert json.loads(post(command.port, "/predict", body))["answers"] == found
