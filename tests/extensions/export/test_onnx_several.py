@@ -1,5 +1,6 @@
 """Several models in one ONNX folder: the answers of each one's own export, and equal layers once."""
 
+import functools
 import json
 import shutil
 
@@ -51,17 +52,29 @@ def folder(runs):
     return runs[0].parent / "together"
 
 
+@pytest.fixture(scope="module")
+def own_export(runs):
+    """Returns a function from a run to its own export; not to be changed."""
+
+    @functools.cache
+    def of_run(run):
+        place = runs[0].parent / "alone" / run.name
+        assert export(run, f"--output={place}", "--nopairs") == 0
+        return place
+
+    return of_run
+
+
 @pytest.mark.parametrize("number", range(len(NAMES)))
-def test_answers_are_those_of_the_own_export(runs, folder, number, tmp_path):
-    name = NAMES[number]
+def test_answers_are_those_of_the_own_export(runs, folder, own_export, number):
+    name, own = NAMES[number], own_export(runs[number])
     rows = CASES.get(name, CASES["pairs"]).rows
-    assert export(runs[number], f"--output={tmp_path / 'alone'}", "--nopairs") == 0
-    with bert_tf.load(tmp_path / "alone") as alone, bert_tf.load(folder / name) as model:
+    with bert_tf.load(own) as alone, bert_tf.load(folder / name) as model:
         for expected, found in zip(alone.predict(rows), model.predict(rows)):
             (wanted, same), (got, rest) = numbers(expected), numbers(found)
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
             assert rest == same
-    with bert_tf.encoder(tmp_path / "alone") as alone, bert_tf.encoder(folder / name) as model:
+    with bert_tf.encoder(own) as alone, bert_tf.encoder(folder / name) as model:
         np.testing.assert_allclose(model.encode(["rain came"]), alone.encode(["rain came"]), rtol=1e-5, atol=1e-5)
 
 
@@ -130,13 +143,13 @@ def test_int8_is_measured_for_each(runs, tmp_path):
         (["serve", "{folder}/pairs", "{alone}"], "is an exported model; name runs alone, or export them to one folder"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(runs, folder, tmp_path, arguments, message, capsys):
-    places = {path.name: path for path in runs} | {"folder": folder, "rows": tmp_path / "rows.tsv", "alone": tmp_path / "alone"}
+def test_what_cannot_be_done_is_one_line(runs, folder, own_export, tmp_path, arguments, message, capsys):
+    places = {path.name: path for path in runs} | {"folder": folder, "rows": tmp_path / "rows.tsv"}
     if "{windows}" in arguments:
         places["windows"] = write_run(tmp_path / "windows", {**CASES["pairs"].record, "long_text": "windows"})
     places["rows"].write_text(LINES)
     if "{alone}" in " ".join(arguments):
-        assert export(runs[3], f"--output={places['alone']}", "--nopairs") == 0
+        places["alone"] = own_export(runs[3])
     ends = [f"--output={tmp_path / 'out.tsv'}"] if arguments[0] in ("export", "predict") else []
     assert main(["bert_tf", *(one.format(**places) for one in arguments), *ends]) == 2
     assert message.format(**places) in capsys.readouterr().err.splitlines()[-1]
