@@ -15,7 +15,7 @@ from tests import architecture_page, declared, page_blocks
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
 BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "explain", "fill_mask")}
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "batch_jobs", "explain", "fill_mask")}
 NAMES = (
     *("encode", "evaluate", "explain", "fill-mask", "predict", "pretrain"),
     *("pretraining-data", "report", "search", "vocabulary", "devices"),
@@ -52,7 +52,8 @@ def test_a_command_of_a_page_is_understood(line):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_that_a_page_mentions_exists(page):
     mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page]))
-    assert mentioned <= {*FLAGS, "gpus", "runner", "peer"}  # docker's, Beam's, a benchmark's
+    others = {"gpus", "runner", "direct_num_workers", "direct_running_mode", "peer"}  # docker's, Beam's, a benchmark's
+    assert mentioned <= FLAGS | others
 
 
 @pytest.mark.parametrize("page", FAMILIES)

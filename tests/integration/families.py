@@ -115,15 +115,3 @@ def check_loss_of_parts(
     """
     run(flags(folder, num_train_steps=steps, gradient_accumulation_steps=3, virtual_devices=2), before)
     assert losses(folder) == pytest.approx(losses(whole)[:steps], rel=1e-4)
-
-
-def check_killed_run(
-    folder: Path, flags: Flags, trained: Path, *, killed_at: int, steps: int, before: Callable[[], Any] | None = None
-) -> None:
-    """A run that is killed at a step, and started again, ends in the weights of the run that was not."""
-    process = commands.start(flags(folder), before=before)
-    commands.wait_for_step(folder, killed_at, process)
-    process.kill()
-    process.communicate()
-    run(flags(folder), before)
-    assert commands.same_bits(commands.weights(folder, steps), commands.weights(trained, steps))

@@ -13,7 +13,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.batch import inputs
 from bert_tf.extensions.distill import part as distillation
 from tests import processes
 from tests.integration import commands, families
@@ -210,44 +209,6 @@ def test_a_run_is_reported_and_a_batch_job_predicts_the_same(problem, trained, d
         assert [row[0] for row in found] == [row[0] for row in expected]
         numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
         np.testing.assert_allclose(*numbers, atol=1e-5)
-
-
-def in_small_chunks(moment=None):
-    inputs.CHUNK = CHUNK
-    if moment is not None:
-        die_at(moment)
-
-
-def check_killed_job(tmp_path, command, output, computes):
-    """A job that is killed in its third chunk writes the bytes of one that is not, and computes the first two once."""
-    arguments = ["-m", "bert_tf", *map(str, command)]
-    whole, parts = (tmp_path / f"{name}{output}" for name in ("whole", "parts"))
-    families.batch(*command, f"--output={whole}", before=in_small_chunks)
-    die = functools.partial(in_small_chunks, computes._replace(call=3))
-    killed = processes.finish(processes.start([*arguments, f"--output={parts}"], before=die))
-    assert -killed.returncode == signal.SIGKILL, killed.stderr
-    assert not parts.exists()
-    again = processes.finish(processes.start([*arguments, f"--output={parts}"], before=in_small_chunks))
-    assert f"continuing after {2 * CHUNK} rows" in again.stderr
-    assert parts.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_prediction_of_a_file_goes_on_to_the_same_bytes(trained, data, tmp_path):
-    computes = Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs")
-    check_killed_job(tmp_path, ["predict", f"--checkpoint={trained}", f"--input={data}/test.jsonl"], ".jsonl", computes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", [".npy", ".jsonl"])
-def test_an_encoding_goes_on_to_the_same_bytes(output, project, tmp_path):
-    random = np.random.default_rng(7)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("".join(families.sentence(random, 0, 9) + "\n" for _ in range(SIZES["test"])))
-    files = {"vocab_file": project.vocab_file, "bert_config_file": project.bert_config_file, "max_seq_length": 24}
-    model = [f"--{name}={value}" for name, value in files.items()]
-    command = ["encode", f"--checkpoint={project.init_checkpoint}", f"--input={texts}", *model]
-    check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs"))
 
 
 def in_small_parts(moment=None):

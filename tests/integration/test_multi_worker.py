@@ -171,10 +171,3 @@ def test_what_one_machine_saves_no_other_deletes(tmp_path):
         with run.readable_errors(str(tmp_path), None, cleans=cleans):
             pass
         assert torn.exists() != cleans
-
-
-def test_one_worker_alone_is_no_cluster(tmp_path, train_flags):
-    alone = {"cluster": {"worker": addresses(1)}, "task": {"type": "worker", "index": 0}}
-    result = commands.run(train_flags(tmp_path / "out", num_train_epochs=1), variables={"TF_CONFIG": json.dumps(alone)})
-    assert result.returncode == 0, result.stderr
-    assert "strategy one_device" in result.stderr

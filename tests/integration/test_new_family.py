@@ -1,6 +1,5 @@
 """A family of tasks that is registered from outside trains, evaluates, predicts, goes on, and is reported as those inside."""
 
-import functools
 import shutil
 
 import numpy as np
@@ -11,7 +10,6 @@ from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.estimator import run_folder
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families
 from bert_tf.tasks import registry as tasks
@@ -91,12 +89,6 @@ def test_it_learns_with_windows_as_rows_tags_every_word_and_is_reported(trained)
     assert np.mean(right) > 0.9
 
 
-def test_nothing_of_it_outlives_its_run(tmp_path, trained):
-    folder = shutil.copytree(trained, tmp_path / "out")
-    run_folder.claim(folder, {"training": {"seed": 2}}, overwrite=True)
-    assert [path.name for path in folder.iterdir()] == ["run_config.json"]
-
-
 def test_batch_jobs_and_programs_know_it(tmp_path, trained, data):
     table = bert_tf.evaluate(trained, task_name=toy_tags.NAME, data_dir=data, output_dir=tmp_path)
     assert table.rows[0].metrics["tag_accuracy"] == pytest.approx(reading.results(trained)["eval_tag_accuracy"])
@@ -130,16 +122,3 @@ def test_a_model_that_learned_something_else_is_refused_as_are_tables_of_sentenc
     assert not tasks.reads_own(record["kind"])
     with pytest.raises(FlagError, match="task custom has no files of toy-tags, which the model has learned; name"):
         own_task(record, Columns(), dev_file="rows.tsv")
-
-
-@pytest.mark.several_machines
-def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):
-    plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, project))
-    families_of_tests.run(plain(tmp_path / "whole", num_train_steps=1), toy_tags.register)
-    families_of_tests.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", before=toy_tags.register)
-
-
-@pytest.mark.several_machines
-def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
-    families_of_tests.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS, before=toy_tags.register)

@@ -1,27 +1,21 @@
-"""A run of the whole command: what it leaves and says, how it is stopped, and what docs/batch_jobs.md does with it."""
+"""A run of the whole command: what it leaves and says, how it is stopped, and what is predicted with it."""
 
 import contextlib
-import csv
 import json
 import random
 import re
-import resource
-import shlex
 import signal
 import subprocess
-import types
-from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.__main__ import main
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.operations.command import BEAM, VERBOSITY, flags_of
 from bert_tf.settings import settings_of
 from bert_tf.training.settings import MachineSettings
-from tests import classifier, lines
+from tests import lines
 from tests.integration import commands
 from tests.integration.commands import PROJECT
 from tests.tiny import SIZES
@@ -29,7 +23,6 @@ from tests.training import reading
 
 LAST = 30
 DOCS = PROJECT / "docs" / "batch_jobs.md"
-ALL_STEPS = 5
 
 
 def test_results_are_written_in_both_forms_and_shown(finished):
@@ -131,106 +124,18 @@ def test_a_full_disk_is_one_line_for_the_user(tmp_path, train_flags):
     assert left == []
 
 
-def limit_files():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+# What docs/batch_jobs.md does with it
 
 
-def test_a_limit_on_file_sizes_is_one_line_for_the_user(tmp_path, train_flags):
-    # The first file beyond the limit is a checkpoint or the event file, which a thread writes.
-    result = commands.run(train_flags(tmp_path / "out", log_every_n_steps=30, verbosity=-1), before=limit_files)
-    assert result.returncode == 2, result.stderr
-    (error,) = commands.errors(result)
-    assert error.startswith(f"error: {tmp_path}/out: cannot write: ")
-    assert "Traceback" not in result.stderr
-
-
-# The examples of docs/batch_jobs.md
-
-
-@pytest.fixture
-def _as_documented(finished, tmp_path, monkeypatch):
-    """A folder with the run where the examples look for it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GLUE_DIR", raising=False)
-    Path("out").mkdir()
-    Path("out/mrpc").symlink_to(finished[0])
-    for name in ("data", "docs"):
-        Path(name).symlink_to(PROJECT / name)
-
-
-def examples(command: str) -> list[str]:
-    """Returns the lines of the page that call a command, those that go on in the next line joined."""
-    text = DOCS.read_text(encoding="utf-8").replace("\\\n", "")
-    return [line.strip() for line in text.splitlines() if line.startswith("    ") and f"python -m bert_tf {command} " in line]
-
-
-def documented(line: str) -> int:
-    program, _, _, *arguments = shlex.split(line)
-    assert program == "python"
-    # Beam's own switch between its direct runners would look for a program on the network.
-    ours = [a for a in arguments if not a.startswith("--direct_")]
-    return main(["bert_tf", *(a.replace("=DirectRunner", "=BundleBasedDirectRunner") for a in ours)])
-
-
-def probabilities(file: Path) -> np.ndarray:
-    return np.array([line.split("\t")[2:] for line in file.read_text().splitlines()[1:]], float)
-
-
-def table(folder: str) -> list[dict[str, str]]:
-    with open(f"{folder}/results.tsv", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-@pytest.mark.usefixtures("_as_documented")
-def test_evaluation():
-    by_flags, steps, tasks = examples("evaluate")
-    assert documented(by_flags) == 0
-    first = table("out/eval")
-    assert [int(row["step"]) for row in first] == sorted(int(row["step"]) for row in first)
-    assert len(first) == ALL_STEPS
-    assert documented(steps) == 0
-    assert table("out/eval") == first  # nothing is measured twice
-    assert documented(tasks) == 0
-    by_task, by_split, by_file = table("out/eval_tasks")
-    assert [row["split"] for row in (by_task, by_split, by_file)] == ["dev", "train", "data/sample/MRPC/dev.tsv"]
-    assert by_task["loss"] == by_file["loss"] != by_split["loss"]
-
-
-@pytest.mark.usefixtures("_as_documented")
-def test_prediction(monkeypatch, capsysbinary):
-    from_file, from_pipe, files, on_beam = examples("predict")
-    assert documented(from_file) == 0
-    written = Path("out/test_predictions.tsv").read_bytes()
-    assert written.count(b"\n") == 1 + 220
-    cat, rest = from_pipe.split(" | ")
-    with Path(cat.removeprefix("cat ")).open("rb") as source:
-        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=source))
-        assert documented(rest.partition(" > ")[0]) == 0
-    assert capsysbinary.readouterr().out == written
-    assert documented(files) == 0
-    assert Path("out/predictions/test.tsv").read_bytes() == written
-    assert Path("out/predictions/pairs.tsv").read_bytes().count(b"\n") == 3
-    assert documented(on_beam) == 0
-    (shard,) = Path("out").glob("by_beam-*.tsv")
-    assert shard.read_bytes() == written
-
-
-def test_what_the_classifier_predicted_with_its_best_checkpoint_is_predicted_again(train_flags, project, tmp_path):
-    folder = tmp_path / "out"
-    evaluates = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.05, "do_predict": True}
-    assert classifier.main(["run_classifier.py", *train_flags(folder, **evaluates)]) == 0
-    by_classifier = probabilities(folder / "predictions.tsv")
-
-    def again(checkpoint) -> np.ndarray:
-        output = tmp_path / "again.tsv"
-        flags = [f"--checkpoint={checkpoint}", f"--input={project.data_dir / 'test.tsv'}", f"--output={output}"]
-        assert main(["x", "predict", *flags]) == 0
-        return probabilities(output)
-
-    by_best, by_newest = again(folder), again(tf.train.latest_checkpoint(str(folder)))
-    np.testing.assert_array_equal(by_best, by_classifier)
-    assert np.abs(by_newest - by_classifier).max() > 0.01
+def test_predictions_of_the_run_are_predicted_again(finished, project, tmp_path):
+    output = tmp_path / "again.tsv"
+    flags = [f"--checkpoint={finished[0]}", f"--input={project.data_dir / 'test.tsv'}", f"--output={output}"]
+    assert main(["x", "predict", *flags]) == 0
+    found, expected = (
+        np.array([line.split("\t")[2:] for line in path.read_text().splitlines()[1:]], float)
+        for path in (output, finished[0] / "predictions.tsv")
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_every_key_is_on_the_page():

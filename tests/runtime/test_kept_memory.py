@@ -35,6 +35,7 @@ def faults(way, **environment):
     return int(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
+@pytest.mark.several_machines  # two processes with TensorFlow of their own
 @pytest.mark.skipif(memory.mallopt is None, reason="not glibc")
 def test_steps_find_the_memory_of_earlier_ones():
     given_back = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}  # at each step, whatever the version
