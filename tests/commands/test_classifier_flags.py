@@ -1,20 +1,16 @@
 """Flags and keywords of fine-tuning: published names, spellings, defaults, what they come to, and refusals."""
 
 import dataclasses
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bert_tf.cli.flags import HelpAsked
-from bert_tf.cli.help import help_text
 from bert_tf.errors import FlagError
-from bert_tf.operations.fine_tune import COMMAND
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.glue import TASKS
 from bert_tf.training import settings
-from bert_tf.training.run_spec import SETTINGS, configured
+from bert_tf.training.run_spec import configured
 from tests import classifier
 from tests.classifier import mrpc as parse
 from tests.tasks.refusals import refusal
@@ -130,6 +126,17 @@ def test_parses_the_published_gtx_1060_run_and_flags_of_tpus_that_ask_for_none()
     assert found.output.output_dir == "./out/"
 
 
+def test_flags_of_tpus_are_warned_of_and_ctrl_c_is_one_line(monkeypatch, caplog, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bert_tf.training.fine_tune.fine_tune", interrupt)
+    assert classifier.run("--task_name=MRPC", "--use_tpu=false", "--num_tpu_cores=8") == 130
+    assert caplog.messages == ["there is no TPU here, so these have no effect: --use_tpu, --num_tpu_cores"]
+    said = "error: stopped at once; the same command continues from the last checkpoint"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+
+
 def test_a_program_makes_the_same_configuration():
     assert configured(task_name="MRPC") == configured(task_name="MRPC", data_dir=None) == parse()
     given = {"do_train": True, "output_dir": Path("out/x"), "train_batch_size": np.int64(8), "learning_rate": np.float32(0.5)}
@@ -221,28 +228,7 @@ def test_refuses_what_a_program_gives(given, message):
     assert refusal(FlagError, configured, task_name="MRPC", **given).startswith(message)
 
 
-def test_help_explains_every_flag_and_every_task():
-    for argument in ("--help", "-h", "-help", "--help=all"):
-        with pytest.raises(HelpAsked):
-            parse(argument)
-    text = help_text(["fine-tune"], COMMAND, everything=True)
-    entries = [" ".join(lines.split()) for lines in re.split(r"\n(?!   )", text)]
-    for row in SETTINGS:
-        name = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
-        [entry] = [entry for entry in entries if entry.split()[:1] == [name]]
-        assert row.help in entry
-        assert "(default: " in entry or row.default is None
-    [entry] = [entry for entry in entries if entry.startswith("--task_name ")]
-    assert all(f" {name}," in entry for name in TASKS)
-    assert "Pretraining" not in entry
+def test_without_a_task_all_are_named():
     with pytest.raises(FlagError, match="^--task_name is required") as caught:
         classifier.parse(["run_classifier.py"])
     assert all(name in str(caught.value) for name in TASKS)
-
-
-def test_each_text_is_parsed_in_one_place():
-    """`freeze`, `place` and the like: who needs their values asks the settings."""
-    for call in ("parts.parse_frozen(", "placement.parse(", "StepRange.parse("):
-        files = (Path(__file__).resolve().parents[2] / "bert_tf").rglob("*.py")
-        [path] = [path for path in files if call in path.read_text(encoding="utf-8")]
-        assert path.name == "settings.py" or path.parts[-3] == "extensions"
