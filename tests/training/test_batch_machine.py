@@ -1,17 +1,13 @@
 """Engines as settings: which one computes, and what the log says of it."""
 
-import numpy as np
 import pytest
 
-import bert_tf
 from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.errors import FlagError
 from bert_tf.extensions.engines.converted_engine import ConvertedEngine
 from bert_tf.settings import read_settings
 from bert_tf.training import batch_machine
 from bert_tf.training.settings import MachineSettings
-
-PAIRS = [("the old rain", "new bread"), ("a red wind .", "storm over the salt"), ("soup", "pear")]
 
 
 def inference(home, **settings):
@@ -37,12 +33,3 @@ def test_the_engine_is_part_of_what_decides_on_rows(tmp_path, caplog, monkeypatc
     assert not said or any(line.startswith(said) for line in caplog.messages)
     with pytest.raises(FlagError, match="--precision=int8: --engine=tensorflow computes in default, float32"):
         inference(tmp_path, precision="int8")
-
-
-@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
-def test_a_program_gets_the_same_rows_and_vectors(run, tmp_path, monkeypatch, name):
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
-    with bert_tf.load(run) as one, bert_tf.load(run, engine=name) as other:
-        expected, found = ([row.probabilities["1"] for row in model.predict(PAIRS)] for model in (one, other))
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-        np.testing.assert_allclose(other.encode(["soup and salt"]), one.encode(["soup and salt"]), atol=1e-5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import json
 import os
@@ -21,8 +20,7 @@ import tensorflow as tf
 
 from bert_tf import __main__ as front
 from bert_tf import home
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.config import BertConfig
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
 from bert_tf.io import lock
@@ -33,7 +31,7 @@ from bert_tf.training import fine_tune, inference, settings, sources, training
 from bert_tf.training.run_spec import configured
 from tests import classifier
 from tests.classifier import run
-from tests.tiny import TinyProject, held, random_weights, write_project
+from tests.tiny import TinyProject, held, write_project
 from tests.training import reading
 
 pytestmark = pytest.mark.versions
@@ -99,10 +97,6 @@ def copied(trained, tmp_path) -> Trained:
 def stopped(*_, **__) -> Outcome:
     """Takes the place of training that a signal ends."""
     return Outcome(3, signal.SIGTERM)
-
-
-def evaluation(folder: Path) -> dict[str, str]:
-    return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
 
 
 def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_run(trained):
@@ -183,18 +177,6 @@ def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, 
     assert run_folder.trained(copied.folder)["precision"] == precision
 
 
-def test_from_weights_in_half_precision_and_with_lengths_rounded_within_the_known_positions(tmp_path, monkeypatch):
-    """It learns in float32."""
-    monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
-    project = write_project(tmp_path / "project", layers=1)
-    config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=24)
-    project.bert_config_file.write_text(config.to_json())
-    write_checkpoint(project.init_checkpoint, {k: v.astype(np.float16) for k, v in random_weights(config).items()})
-    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True, xla=True)) == 0
-    reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
-    assert {dtype.name for name, dtype in reader.dtypes.items() if name != "global_step"} == {"float32"}
-
-
 def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path, monkeypatch):
     ways = {"num_train_steps": 2, "freeze": "0,embeddings", "do_train": True}
     with monkeypatch.context() as patch:
@@ -204,10 +186,7 @@ def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_p
     record = reading.record(tmp_path / "out")
     assert record["training"].keys() & {"num_train_epochs", "num_train_steps", "polynomial_power"} == {"num_train_steps"}
     assert record["training"]["freeze"] == ["0", "embeddings"]
-    again = [*shlex.split(record["command"])[2:], f"--output_dir={tmp_path / 'again'}"]
-    assert run(*again) == 0
-    assert (tmp_path / "again" / "model.ckpt-2.index").exists()
-    assert not (tmp_path / "again" / "eval_results.json").exists()  # as it was not asked for
+    assert repeated(tmp_path / "out").actions == settings.ActionSettings(do_train=True)
 
 
 @pytest.mark.parametrize(
@@ -281,16 +260,16 @@ def test_a_model_that_computes_no_number_is_not_measured(copied, capsys):
 
 
 def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
-    before = evaluation(copied.folder)
+    before = reading.text_results(copied.folder)
     line = ("--task_name=MRPC", f"--data_dir={copied.project.data_dir}", "--do_eval", f"--output_dir={copied.folder}")
     assert run(*line) == 0
-    assert evaluation(copied.folder) == before
+    assert reading.text_results(copied.folder) == before
     assert any("truncated to 24" in message for message in caplog.messages)  # its max_seq_length, not the default
     assert run(*line, "--max_seq_length=12") == 0
     assert any("truncated to 12" in message for message in caplog.messages)
     (copied.folder / "run_config.json").unlink()
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
-    assert evaluation(copied.folder) == before
+    assert reading.text_results(copied.folder) == before
 
 
 def change_record(folder, **changes):

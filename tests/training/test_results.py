@@ -17,6 +17,7 @@ from bert_tf.tasks.sentence.evaluation import evaluate_logits
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import results
 from tests.toy_tags import TagExample, TagTask
+from tests.training import reading
 
 EXAMPLES = [SentenceExample(f"test-{number}", "a") for number in (1, 2, 3)]
 LOG_3 = np.float32(np.log(3))
@@ -33,10 +34,6 @@ def write(folder, *, note="", **evaluations):
     return results.write_evaluation(folder, evaluations or {"dev": evaluated(RIGHT)}, step=15, note=note)
 
 
-def as_json(folder):
-    return json.loads((folder / "eval_results.json").read_text())
-
-
 def predictions(folder, *, task="RTE", split="test", logits=LOGITS):
     results.write_predictions(folder, TASKS[task], split, EXAMPLES, logits)
 
@@ -51,10 +48,10 @@ def test_evaluation_is_key_value_sorted_by_key_and_as_json_with_intervals_and_ta
         f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {found['loss']}\nglobal_step = 15\nloss = {found['loss']}\n"
     )
     assert found["loss"] == pytest.approx(LOSS)
-    assert {name: value for name, value in as_json(tmp_path).items() if name != "splits"} == {**found, "note": "a note"}
+    assert {name: value for name, value in reading.results(tmp_path).items() if name != "splits"} == {**found, "note": "a note"}
     evaluation = evaluated(WRONG)
     write(tmp_path, dev=evaluation)
-    assert as_json(tmp_path)["splits"] == {
+    assert reading.results(tmp_path)["splits"] == {
         "dev": {
             "accuracy": pytest.approx(2 / 3),
             "f1": pytest.approx(2 / 3),
@@ -77,7 +74,7 @@ def test_several_splits_have_their_mean_under_the_plain_keys(tmp_path, caplog):
     expected = {"eval_accuracy": 5 / 6, "eval_accuracy_a": 1.0, "eval_accuracy_b": 2 / 3, "global_step": 15}
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     assert found["eval_loss"] == found["loss"] == pytest.approx((found["eval_loss_a"] + found["eval_loss_b"]) / 2)
-    assert as_json(tmp_path)["splits"].keys() == {"dev_a", "dev_b"}
+    assert reading.results(tmp_path)["splits"].keys() == {"dev_a", "dev_b"}
     intervals = [line.split()[0] for line in caplog.messages if "95 %" in line]
     assert intervals == ["eval_accuracy_a", "eval_accuracy_b", "eval_f1_a", "eval_f1_b"]
 
@@ -117,7 +114,7 @@ def test_of_many_classes_the_first_are_logged(tmp_path, caplog):
     write(tmp_path, dev=evaluate_logits(HeadSpec(23), names, ("accuracy",), np.eye(23, dtype=np.float32), labels))
     assert caplog.messages[-2].startswith("  class 19 ")
     assert caplog.messages[-1] == "  and 3 more, see eval_results.json"
-    assert len(as_json(tmp_path)["splits"]["dev"]["per_class"]) == 23
+    assert len(reading.results(tmp_path)["splits"]["dev"]["per_class"]) == 23
 
 
 def test_predictions_are_rows_below_a_header_and_test_results_their_probabilities_alone(tmp_path):

@@ -22,22 +22,19 @@ def trained(tmp_path_factory, project):
     return folder
 
 
-def results(folder):
-    return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
-
-
 def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
     plain, splits = {"eval_accuracy", "eval_f1", "eval_loss"}, ["dev", "dev (average)", "dev (ema)"]
-    assert results(trained).keys() == plain | {f"{n}_{kind}" for n in plain for kind in KINDS} | {"loss", "global_step"}
+    names = plain | {f"{name}_{kind}" for name in plain for kind in KINDS} | {"loss", "global_step"}
+    assert reading.text_results(trained).keys() == names
     found = reading.results(trained)["splits"]
     assert list(found) == splits
-    assert found["dev (ema)"]["loss"] == float(results(trained)["eval_loss_ema"]) != found["dev"]["loss"]
+    assert found["dev (ema)"]["loss"] == float(reading.text_results(trained)["eval_loss_ema"]) != found["dev"]["loss"]
     assert found["dev (ema)"]["intervals_95"].keys() == {"accuracy", "f1"}
     assert sorted({line["split"] for line in reading.objects(trained / "wrong_examples.jsonl")}) == splits
     evaluations = reading.objects(trained / "evaluations.jsonl")
     assert [line["step"] for line in evaluations] == [3, 5]
     assert all(f"{name}_ema" in line for line in evaluations for name in plain)
-    assert str(evaluations[-1]["eval_loss_ema"]) == results(trained)["eval_loss_ema"]
+    assert str(evaluations[-1]["eval_loss_ema"]) == reading.text_results(trained)["eval_loss_ema"]
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert "accuracy, dev (ema)" in page
     assert "Dev accuracy ema" in page
@@ -47,7 +44,7 @@ def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
 def test_an_average_is_a_model_that_load_can_name(project, trained, kind):
     with bert_tf.load(trained / kind, data_dir=project.data_dir) as model:
         found = model.evaluate("dev")
-    assert found.metrics["loss"] == pytest.approx(float(results(trained)[f"eval_loss_{kind}"]), rel=1e-5)
+    assert found.metrics["loss"] == pytest.approx(float(reading.text_results(trained)[f"eval_loss_{kind}"]), rel=1e-5)
     assert found.evaluation.examples == SIZES["dev"]
 
 
@@ -56,7 +53,7 @@ def test_a_later_evaluation_says_the_same(project, trained, tmp_path):
     (copy / "eval_results.txt").unlink()
     flags = ["--task_name=MRPC", "--do_eval", f"--data_dir={project.data_dir}", f"--output_dir={copy}"]
     assert classifier.run(*flags) == 0
-    assert results(copy) == results(trained)
+    assert reading.text_results(copy) == reading.text_results(trained)
 
 
 def assert_average(folder, *steps):

@@ -35,14 +35,10 @@ def folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": {"steps": 20}}))
-    write_lines(folder / "metrics.jsonl", example.METRICS)
-    write_lines(folder / "evaluations.jsonl", example.EVALUATIONS)
+    example.write_lines(folder / "metrics.jsonl", example.METRICS)
+    example.write_lines(folder / "evaluations.jsonl", example.EVALUATIONS)
     (folder / "vocab.txt").write_text("[PAD]\n")
     return folder
-
-
-def write_lines(path, lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def write_results(folder):

@@ -17,7 +17,8 @@ from bert_tf.extensions.track import follow, trackers
 from bert_tf.training.run_spec import configured
 from tests import classifier
 from tests.extensions.report import example
-from tests.extensions.track.conftest import write_lines, write_results
+from tests.extensions.report.example import write_lines
+from tests.extensions.track.conftest import write_results
 from tests.tiny import held
 
 

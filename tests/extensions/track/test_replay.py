@@ -18,7 +18,8 @@ from bert_tf.extensions.track.contents import read_contents
 from bert_tf.io import lock
 from tests import lines
 from tests.extensions.report import example
-from tests.extensions.track.conftest import write_lines, write_results
+from tests.extensions.report.example import write_lines
+from tests.extensions.track.conftest import write_results
 
 POINTS = len(example.METRICS) * (len(example.METRICS[0]) - 1) + 4  # and two evaluations of two metrics
 
