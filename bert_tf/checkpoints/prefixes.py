@@ -22,6 +22,11 @@ CHECKPOINT_NAME = "bert_model.ckpt"
 _KEPT_BY = {BEST: "--eval_every_n_steps=100", EMA: "--ema=0.999", AVERAGE: "--average_last=3 --save_checkpoints_steps=100"}
 _ON_HUB = re.compile(r"(?:[\w-]+/)?[a-zA-Z][\w-]*(?:\.\d[\w-]*)*")  # bert-base-uncased, org/name-v1.5
 PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # suffixes of a checkpoint's files
+HUB = "hub:"  # before a name, which may have a revision then
+_PART = r"[A-Za-z0-9][\w.-]{0,95}"
+_NAME = re.compile(f"{_PART}/{_PART}")
+_MARKED = re.compile(rf"{HUB}(?P<name>{_PART}(?:/{_PART})?)(?:@(?P<revision>[\w./-]{{1,250}}))?")
+_PATHS = re.compile(r"\.(?:ckpt|index$|meta$|safetensors$|bin$|pth?$|json$|tsv$|csv$)")  # what a path has that is no folder
 
 
 def is_folder(name: str | os.PathLike[str]) -> bool:
@@ -103,14 +108,6 @@ def _hint(prefix: str) -> str:
 def on_hub(name: str) -> str:
     """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
     return f"; if it is a model of the Hugging Face hub: {HUB}{name}" if _ON_HUB.fullmatch(name) else ""
-
-
-HUB = "hub:"  # before a name, which may have a revision then
-
-_PART = r"[A-Za-z0-9][\w.-]{0,95}"
-_NAME = re.compile(f"{_PART}/{_PART}")
-_MARKED = re.compile(rf"{HUB}(?P<name>{_PART}(?:/{_PART})?)(?:@(?P<revision>[\w./-]{{1,250}}))?")
-_PATHS = re.compile(r"\.(?:ckpt|index$|meta$|safetensors$|bin$|pth?$|json$|tsv$|csv$)")  # what a path has that is no folder
 
 
 class HubName(NamedTuple):

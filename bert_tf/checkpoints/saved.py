@@ -9,27 +9,23 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.io import atomic, files
 from bert_tf.io.log_form import log
-from bert_tf.run_layout import CHECKPOINTS, LIST
+from bert_tf.run_layout import BEST, CHECKPOINTS, EMA, LIST
 
 if TYPE_CHECKING:
     from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
-
-
-import shutil
-
-from bert_tf import run_layout
-from bert_tf.run_layout import BEST, EMA
 
 _ASIDE = "-set-aside"  # suffix of a checkpoint that is neither listed nor deleted
 _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")

@@ -24,6 +24,9 @@ from bert_tf.runtime.memory import MemoryUse
 
 tf1 = tf.compat.v1
 
+_PAUSE_S = 0.05
+_writers: dict[str, tf1.summary.FileWriter] = {}  # open ones, by folder: each is a thread and an open file
+
 
 def log_interval(steps: int) -> int:
     """Returns the report interval in steps: at least 20 reports a run, and at least one every 50 steps."""
@@ -180,12 +183,11 @@ def _write(folder: str | os.PathLike[str], values: Sequence[tf1.Summary.Value], 
     writer.flush()
 
 
-_writers: dict[str, tf1.summary.FileWriter] = {}  # open ones, by folder: each is a thread and an open file
-
-
 def event_writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
     name = os.fspath(folder)
     if name not in _writers:
+        while list(Path(name).glob(f"*.tfevents.{int(time.time())}.*")):  # TensorFlow would empty a file of the same second
+            time.sleep(_PAUSE_S)
         with tf.Graph().as_default():  # a new writer requires and writes a default graph
             _writers[name] = tf1.summary.FileWriterCache.get(name)
         _writers[name].reopen()  # type: ignore[attr-defined]  # an earlier training of this process has closed it

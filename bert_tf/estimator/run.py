@@ -19,7 +19,7 @@ from bert_tf.checkpoints.reader import CheckpointReader, problem_of_saved
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import api
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
+from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.pipeline import InputFn, Phase, train_input_fn
 from bert_tf.estimator.progress_hook import ProgressHook, close_event_writers, write_scalars, write_text
@@ -202,6 +202,7 @@ def _listeners(
     listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
     with readable_errors(folder):
         listener.catch_up(start)
+        close_event_writers(folder)  # there may be nothing left to train
     return [listener]
 
 
@@ -221,8 +222,6 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
     if watch:
-        from bert_tf.estimator.hooks import WatchHook
-
         guards.append(WatchHook(watch, training.steps - start))
     return guards
 

@@ -22,6 +22,8 @@ from bert_tf.profiling.step_timer import WARM_UP_STEPS, StepTimer, StepTimes
 from bert_tf.profiling.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, STEPS, WALL
 from bert_tf.runtime import devices
 
+tf1 = tf.compat.v1
+
 TOKENS = "watch/tokens"  # scalar int32: real tokens of a training step over all replicas
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
@@ -30,6 +32,7 @@ FORWARD = "watch/time/forward"  # the loss is computed; not with micro-batches
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # this replica's gradients are computed
 SUMS = "watch/time/sums"  # gradients are summed over replicas, if several
+_OF_A_STEP = (BATCH, LAUNCHED, GRADIENTS, SUMS)
 
 RECEIVED = "/received"  # suffix of a stamp's name: the value that the host waits for
 
@@ -106,11 +109,6 @@ def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
     return {name: replicas.local_tensors(name) for name in names}
 
 
-tf1 = tf.compat.v1
-
-_STAMPS = (BATCH, LAUNCHED, GRADIENTS, SUMS)
-
-
 class StepTimingHook(tf1.train.SessionRunHook):
     """Measures batch_cost from a step's call to its results, and its parts by the graph's stamps; must be the first hook."""
 
@@ -144,7 +142,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         before, now = self._used, resource.getrusage(resource.RUSAGE_SELF)
         user, kernel = now.ru_utime - before.ru_utime, now.ru_stime - before.ru_stime
         WALL.leave()
-        last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
+        last = {name: max(values) for name, values in moments.items() if name in _OF_A_STEP}
         times = StepTimes(
             batch=batch,
             reader=min(max(last[BATCH] - self._called, 0.0), batch),

@@ -18,6 +18,8 @@ from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 
 Array = npt.NDArray[Any]
 
+_COSTS = {"loss", "perplexity"}  # words in the names of results where less is better
+
 
 def accuracy(labels: Array, predictions: Array) -> float:
     return float(np.mean(labels == predictions))
@@ -153,9 +155,6 @@ def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | N
         return f"all predictions are {names[predictions[0]]}"
     right, majority = int(np.sum(labels == predictions)), int(np.bincount(labels).max())
     return f"{right} of {len(labels)} right, the majority class alone gives {majority}" if right <= majority else None
-
-
-_COSTS = {"loss", "perplexity"}  # words in the names of results where less is better
 
 
 def is_cost(name: str) -> bool:

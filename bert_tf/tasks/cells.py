@@ -10,6 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from bert_tf.tasks.tables import RowError
 
 _LABELS_NAMED = 10  # known labels listed in a message
+# What pandas, R, Excel, JSON and Python write for a missing value.
+_MISSING = frozenset("nan NaN NAN -nan None NA N/A n/a #N/A #NA <NA> NaT null NULL Null".split())
+_LIST = re.compile(r"""\[\s*(['"].*['"]|-?\d[-\d.,\s]*)?\s*\]|[({]\s*['"].*['"]\s*,?\s*[)}]""", re.DOTALL)
+_BITS = (frozenset(("0", "1")), frozenset(("0.0", "1.0")), frozenset(("False", "True")))
+_AS_NAMES = "write the names of the labels that apply"
 
 
 class UnknownLabelError(RowError):
@@ -79,13 +84,6 @@ def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     if bounds is not None and not bounds[0] <= value <= bounds[1]:
         raise RowError(f"the label {value:g} is outside {bounds[0]:g} to {bounds[1]:g}")
     return value
-
-
-# What pandas, R, Excel, JSON and Python write for a missing value.
-_MISSING = frozenset("nan NaN NAN -nan None NA N/A n/a #N/A #NA <NA> NaT null NULL Null".split())
-_LIST = re.compile(r"""\[\s*(['"].*['"]|-?\d[-\d.,\s]*)?\s*\]|[({]\s*['"].*['"]\s*,?\s*[)}]""", re.DOTALL)
-_BITS = (frozenset(("0", "1")), frozenset(("0.0", "1.0")), frozenset(("False", "True")))
-_AS_NAMES = "write the names of the labels that apply"
 
 
 def doubt(name: str) -> str:

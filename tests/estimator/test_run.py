@@ -115,6 +115,12 @@ def test_no_file_stays_open(tmp_path):
     assert not [path for path in opened if path.startswith(f"{tmp_path}/")]
 
 
+def test_events_of_one_second_are_all_kept(tmp_path):
+    for name in ("first", "second"):
+        run.report_to_tensorboard(tmp_path, {name: 0.5}, LAST, checkpoint=f"{tmp_path}/model.ckpt-{LAST}")
+    assert {"first", "second"} <= toy.summary_tags(tmp_path / "eval")
+
+
 def test_every_step_is_reported_once_with_a_rate_that_warms_up_and_falls(finished):
     lines = toy.metrics_lines(finished)
     assert [line["step"] for line in lines] == list(range(1, LAST + 1))
