@@ -25,10 +25,6 @@ _NUMBERED = re.compile(r"layer_(\d+)")
 POSITIONS = "bert/embeddings/position_embeddings"
 # Name suffixes of both parts of a dense layer and of a LayerNorm: published, and Hugging Face's.
 _DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
-_LAYER_NUMBER = re.compile(r"(?:^|[./])layers?[._](\d+)[./]")
-# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
-WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
-_WRAPPED = re.compile(rf"^{WRAPPERS}+")
 
 
 class NamePair(NamedTuple):
@@ -177,8 +173,14 @@ def is_expected_extra(name: str) -> bool:
     return bool(_EXPECTED_EXTRAS.search(name))
 
 
+_IN_ANY_LAYOUT = re.compile(r"(?:^|[./])layers?[._](\d+)[./]")
+# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
+WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
+_WRAPPED = re.compile(rf"^{WRAPPERS}+")
+
+
 def layers_in(names: Iterable[str]) -> int:
-    return 1 + max((int(match[1]) for name in names for match in [_LAYER_NUMBER.search(name)] if match), default=-1)
+    return 1 + max((int(match[1]) for name in names for match in [_IN_ANY_LAYOUT.search(name)] if match), default=-1)
 
 
 def wrapped_in(names: Collection[str]) -> str:

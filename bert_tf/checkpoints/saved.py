@@ -145,42 +145,6 @@ def kept_note(folder: str | os.PathLike[str]) -> str:
     )
 
 
-def _named(folder: str | os.PathLike[str]) -> str | None:
-    state = _state(folder)
-    return state.model_checkpoint_path if state else None
-
-
-def listed(folder: str | os.PathLike[str]) -> list[str]:
-    """Returns the listed checkpoints, the oldest first."""
-    state = _state(folder)
-    return list(state.all_model_checkpoint_paths) if state else []
-
-
-def _state(folder: str | os.PathLike[str]) -> CheckpointState | None:
-    if files.missing(Path(folder) / LIST):
-        return None
-    try:
-        return tf.train.get_checkpoint_state(os.fspath(folder))
-    except (UnicodeDecodeError, ValueError):
-        return None
-
-
-def _by_step(folder: str | os.PathLike[str]) -> list[str]:
-    """Returns the prefixes that have an index, the newest first."""
-    names = [path.stem for path in Path(folder).glob(f"{CHECKPOINTS}.index") if _PART.fullmatch(path.name)]
-    return sorted((os.path.join(folder, name) for name in names), key=_step, reverse=True)
-
-
-def _step(prefix: str) -> int:
-    match = re.search(r"-(\d+)$", prefix)
-    return int(match[1]) if match else -1
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    log.warning("%s", text)
-
-
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:
     """Returns the checkpoint in a folder of a run, BEST or a kind of `run_layout.AVERAGES`; None if the run has none."""
     return newest(Path(output_dir) / kind).prefix
@@ -231,3 +195,39 @@ def keep_only(prefix: Path, output_dir: Path) -> None:
         for earlier in folder.glob(CHECKPOINTS):
             if not earlier.name.startswith(f"{name}."):
                 shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is an interrupted save
+
+
+def _named(folder: str | os.PathLike[str]) -> str | None:
+    state = _state(folder)
+    return state.model_checkpoint_path if state else None
+
+
+def listed(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the listed checkpoints, the oldest first."""
+    state = _state(folder)
+    return list(state.all_model_checkpoint_paths) if state else []
+
+
+def _state(folder: str | os.PathLike[str]) -> CheckpointState | None:
+    if files.missing(Path(folder) / LIST):
+        return None
+    try:
+        return tf.train.get_checkpoint_state(os.fspath(folder))
+    except (UnicodeDecodeError, ValueError):
+        return None
+
+
+def _by_step(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the prefixes that have an index, the newest first."""
+    names = [path.stem for path in Path(folder).glob(f"{CHECKPOINTS}.index") if _PART.fullmatch(path.name)]
+    return sorted((os.path.join(folder, name) for name in names), key=_step, reverse=True)
+
+
+def _step(prefix: str) -> int:
+    match = re.search(r"-(\d+)$", prefix)
+    return int(match[1]) if match else -1
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    log.warning("%s", text)

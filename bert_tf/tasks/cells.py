@@ -118,7 +118,7 @@ def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     raise RowError(f"the label {repeated!r:.80} is repeated in the row")
 
 
-def multi_hot(rows: Sequence[tuple[str, ...]]) -> str:
+def problem_of_bits(rows: Sequence[tuple[str, ...]]) -> str:
     """Returns what is wrong if every row has one 0 or 1 for each label; empty if rows hold names."""
     (length, *others) = {len(names) for names in rows} or {0}
     if others or length < 2 or not _are_bits([name for names in rows for name in names]):

@@ -1,4 +1,4 @@
-"""Tasks from rows in memory: lists, iterators, data frames. Family-specific tasks are in their folders."""
+"""Tasks from rows in memory: lists, iterators, data frames. Others are in the families of their extensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
-from bert_tf.tasks.cells import multi_hot, refuse_doubtful
+from bert_tf.tasks.cells import problem_of_bits, refuse_doubtful
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -100,7 +100,7 @@ def _labels_of(examples: Sequence[SentenceExample], kind: str) -> tuple[str, ...
             refuse_doubtful(names, _LIST_THEM)
         except RowError as error:
             raise DataError(f"row {number}: {error}", TRAIN) from error
-    problem = multi_hot(of_rows) if kind == MULTI_LABEL else ""
+    problem = problem_of_bits(of_rows) if kind == MULTI_LABEL else ""
     if problem:
         raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", TRAIN)
     counts = collections.Counter(name for names in of_rows for name in names)

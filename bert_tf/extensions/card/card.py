@@ -42,7 +42,6 @@ _DIGESTS = {
     "vocabulary_sha256": "vocabulary",
 }
 _QUALITY = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}  # of probabilities, in decision.json
-_PACKAGES = {"bert_tf": "bert_tf", "tensorflow": "TensorFlow", "python": "Python", "numpy": "NumPy"}
 _WITH_PROBABILITIES = (CLASSIFICATION, MULTI_LABEL, CHOICE, TAGS)
 _MOST_LABELS, _MOST_CLASSES = 50, 20
 _FEW = 500  # examples: below, an interval of accuracy is up to 9 points wide

@@ -43,7 +43,7 @@ class WordList(NamedTuple):
     notes: tuple[str, ...]  # one line for each skipped or normalized word
 
 
-class Extended(NamedTuple):
+class NewVocabulary(NamedTuple):
     """A vocabulary with new words."""
 
     vocabulary: Vocabulary
@@ -123,7 +123,7 @@ def _left_out(parts: Sequence[str], vocabulary: Vocabulary, new: Iterable[str]) 
     return "in the list already" if parts[0] in new else None
 
 
-def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
+def extended(vocabulary: Vocabulary, new: Iterable[str]) -> NewVocabulary:
     """Adds words to a vocabulary: in unused rows first, then in new ones."""
     tokens, free = list(vocabulary.tokens), iter(unused_rows(vocabulary))
     rows = []
@@ -131,7 +131,7 @@ def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
         row = next(free, len(tokens))
         tokens[row : row + 1] = [word]
         rows.append(row)
-    return Extended(Vocabulary(tokens, rules=vocabulary.text_rules), tuple(rows))
+    return NewVocabulary(Vocabulary(tokens, rules=vocabulary.text_rules), tuple(rows))
 
 
 def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Array]:

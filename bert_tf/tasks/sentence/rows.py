@@ -10,7 +10,6 @@ from typing import Any, TypeVar, Union
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells
-from bert_tf.tasks.cells import distinct
 from bert_tf.tasks.tables import RowError
 
 # Usual names of text columns; if none is named, data must have those of exactly one row.
@@ -213,7 +212,7 @@ def _label(value: Any, kind: str) -> Label:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise RowError(f"the label {value!r:.50} is not a list of names")
-    return distinct(tuple(map(name_of, value)))
+    return cells.distinct(tuple(map(name_of, value)))
 
 
 def name_of(value: Any) -> str:

@@ -17,7 +17,6 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.cells import distinct, is_list, multi_hot, refuse_doubtful
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL_TEXTS, Label, RowColumns, SentenceExample, usual_texts
@@ -180,7 +179,7 @@ class LabelColumn:
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
         names = self._names(cell)
-        refuse_doubtful((name for name in names if name not in known), _LIST_THEM)
+        cells.refuse_doubtful((name for name in names if name not in known), _LIST_THEM)
         labels = tuple(cells.known_label(name, known) for name in names)
         return labels if self.kind == MULTI_LABEL else labels[0]
 
@@ -221,7 +220,7 @@ class LabelColumn:
                 1,
             )
         self._refuse_too_few(counts, bad, table.path)
-        problem = multi_hot([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
+        problem = cells.problem_of_bits([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
         if problem:
             raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
         if self.ambiguous(counts):
@@ -231,7 +230,7 @@ class LabelColumn:
 
     def _usable(self, line: int, row: list[Any]) -> tuple[int, tuple[str, ...]]:
         names = self._names(row[0])
-        refuse_doubtful(names, _LIST_THEM)
+        cells.refuse_doubtful(names, _LIST_THEM)
         return line, names
 
     def _refuse_too_few(self, counts: Mapping[str, int], bad: tables.BadRows, path: str) -> None:
@@ -249,13 +248,13 @@ class LabelColumn:
             return (cells.name(cell, self.column),)
         if cell is None:
             return ()
-        if isinstance(cell, str) and is_list(cell):
+        if isinstance(cell, str) and cells.is_list(cell):
             raise tables.RowError(f"the labels {cell!r:.80} are a list written as text: write a{self.separator}b")
         parts = cell.split(self.separator) if isinstance(cell, str) else cell
         if not isinstance(parts, list):
             raise tables.RowError(f"the value in column {self.column!r} is not a list of labels: {cell!r:.80}")
         stripped = [part.strip() if isinstance(part, str) else part for part in parts]
-        return distinct(tuple(cells.name(part, self.column) for part in stripped if part not in ("", None)))
+        return cells.distinct(tuple(cells.name(part, self.column) for part in stripped if part not in ("", None)))
 
 
 def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
