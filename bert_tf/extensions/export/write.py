@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from bert_tf.tasks.settings import CUSTOM
 from bert_tf.tasks.tables import usable
 
 _FILES = "files"  # key of the record, see `_contents`
-_BELOW = ("", "*/", "*/*/")  # runs of a sweep, of seeds or folds are below its folder
 _OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
 _LARGE = 1 << 20  # bytes; such files are not edited by hand
 
@@ -71,11 +70,13 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
         atomic.delete_unfinished(folder)
         for model in models:
             _refuse_foreign(folder, target, model.prefix)
+        before = set(folder.rglob("*"))
         with atomic.replacing(folder) as temporary, readable_errors(folder):
             temporary.mkdir()
             yield temporary
             for model in models:  # again: it took minutes
                 _refuse_foreign(folder, target, model.prefix)
+            _refuse_new(folder, before)
         atomic.delete_unfinished(folder)
 
 
@@ -123,7 +124,7 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: is not a folder; name another --output")
-    inside = (path for below in _BELOW for name in _OF_RUNS for path in folder.glob(f"{below}{name}"))
+    inside = (path for name in _OF_RUNS for path in folder.rglob(name))  # those of a sweep, seeds or folds are further down
     if folder.resolve() in Path(prefix).resolve().parents or any(inside):
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
     if target.overwrite or not any(folder.iterdir()):
@@ -139,6 +140,13 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
             if name not in written or written[name] != content:
                 what = "was edited after the export" if name in written else "is not of the export"
                 raise OutputError(f"{folder}: {name} {what}; move it away, name another --output, or --overwrite")
+
+
+def _refuse_new(folder: Path, before: Collection[Path]) -> None:
+    """Rejects a folder with files that were not there at the start: `--overwrite` does not mean these."""
+    appeared = sorted(path for path in folder.rglob("*") if path not in before)
+    if appeared:
+        raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
 
 
 def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable[[Task], str] | None) -> Labelled:

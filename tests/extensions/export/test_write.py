@@ -101,7 +101,9 @@ def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message
     assert not os.path.exists("gs:")
 
 
-@pytest.mark.parametrize("file", ["seed-1/run_config.json", "runs/a/checkpoint", "a/bert_model.ckpt.index"])
+@pytest.mark.parametrize(
+    "file", ["seed-1/run_config.json", "runs/a/checkpoint", "a/bert_model.ckpt.index", "sweep/a/fold-1/run_config.json"]
+)
 def test_runs_below_a_folder_are_never_replaced(model, tmp_path, file):
     path = tmp_path / file
     path.parent.mkdir(parents=True)
@@ -111,17 +113,24 @@ def test_runs_below_a_folder_are_never_replaced(model, tmp_path, file):
     assert path.read_text() == "mine"
 
 
-def test_files_that_appear_while_an_export_is_made_are_kept(model, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("overwrite", "message"),
+    [
+        (False, "holds something other than an export as late"),
+        (True, "notes.txt: appeared during the export; move it away, or name another --output"),
+    ],
+)
+def test_files_that_appear_while_an_export_is_made_are_kept(model, tmp_path, monkeypatch, overwrite, message):
     other = tmp_path / "out" / "notes.txt"
 
     def write_late(exported, folder):
         _write(exported, folder)
-        other.parent.mkdir()
+        other.parent.mkdir(exist_ok=True)
         other.write_text("mine")
 
     monkeypatch.setitem(FORMATS, "late", Format("late", write_late))
-    with pytest.raises(OutputError, match="holds something other than an export as late"):
-        write(model, tmp_path / "out", "late")
+    with pytest.raises(OutputError, match=message):
+        write(model, tmp_path / "out", "late", overwrite=overwrite)
     assert names(tmp_path) == ["out"]
     assert other.read_text() == "mine"
 
