@@ -25,7 +25,7 @@ from bert_tf.training.settings import INT8
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
 _LAYOUT = 3  # of the graph: a greater number reconverts all models
-_KEPT, _DAY_S = 8, 86_400
+_KEPT, _DAY_S, _OPENING_S = 8, 86_400, 600
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
 
 
@@ -79,12 +79,22 @@ class ConvertedModels:
         return made
 
     def _tidy(self) -> None:
-        """Deletes the least recently used, but none of the last day: a command may have more models, another be opening one."""
+        """Deletes the least recently used.
+
+        Those of the last day stay if they take less than is free on the disk: a command may have many models. Those of the
+        last minutes stay in any case: another process may be opening one.
+        """
         with contextlib.suppress(OSError):  # another process has deleted one, or the home is read-only
             folders = [path for path in self._folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
             for old in sorted(folders, key=lambda path: path.stat().st_mtime_ns)[:-_KEPT]:
-                if time.time() - old.stat().st_mtime > _DAY_S:
+                idle = time.time() - old.stat().st_mtime
+                if idle > _DAY_S or (idle > _OPENING_S and not self._fits()):
                     shutil.rmtree(old, ignore_errors=True)
+
+    def _fits(self) -> bool:
+        """Whether all of them take less than is free on the disk."""
+        taken = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        return taken < shutil.disk_usage(self._folder).free
 
 
 @contextlib.contextmanager

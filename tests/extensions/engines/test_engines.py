@@ -2,6 +2,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 from unittest import mock
 
@@ -174,6 +175,18 @@ def test_several_models_of_a_command_are_each_converted_once(tmp_path, monkeypat
         for model in models:
             converted.ConvertedModels(tmp_path).onnx(model, "float32")
     assert len(written) == 4
+
+
+@pytest.mark.parametrize(("free", "idle_s", "kept"), [(1 << 40, 3600, 4), (1, 3600, 1), (1, 60, 4)])
+def test_converted_models_of_the_last_day_take_no_more_than_is_free(tmp_path, monkeypatch, free, idle_s, kept):
+    monkeypatch.setattr(converted, "_KEPT", 1)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    for number in range(4):
+        (tmp_path / FOLDER / f"{number}").mkdir(parents=True)
+        (tmp_path / FOLDER / f"{number}" / "model.onnx").write_text("12")
+        os.utime(tmp_path / FOLDER / f"{number}", (time.time() - idle_s + number,) * 2)
+    converted.ConvertedModels(tmp_path)._tidy()
+    assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == ["0", "1", "2", "3"][-kept:]
 
 
 def test_a_failed_conversion_leaves_nothing(model, tmp_path, monkeypatch):
