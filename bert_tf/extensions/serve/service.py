@@ -32,6 +32,7 @@ from bert_tf.training.settings import with_threads
 
 _READING = 2  # threads that read bodies
 _PUBLISHED = "bert_model.ckpt.index"
+_READ = (".safetensors", ".bin", ".json", ".txt", ".model")  # suffixes of weights, configurations and vocabularies
 _LOOK_S = 2.0  # between checks of the run's files
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0  # before a reload that failed is tried again
 
@@ -216,7 +217,7 @@ class Service:
             await asyncio.sleep(_LOOK_S)
             changed = [run for run, watch in watches.items() if await asyncio.to_thread(watch.has_changed)]
             for run in changed:
-                log.info("%s: the run has a new best checkpoint", run)
+                log.info("%s has changed", run)
             if changed or time.monotonic() >= again:
                 pause = _PAUSE_S if changed else min(2 * pause, _LONGEST_PAUSE_S)
                 again = math.inf if await self._reload_quietly() else time.monotonic() + pause
@@ -255,7 +256,7 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
 class Watch:
     """Watches the checkpoint lists of a run, the file of a model in another format, or the index of a single checkpoint.
 
-    Of a folder that has none of these, as of Hugging Face or PEFT, it watches all files.
+    Of a folder that has none of these, as of Hugging Face or PEFT, it watches weights, configuration and vocabulary.
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
@@ -276,7 +277,7 @@ class Watch:
         if not self._run.is_dir():
             return (_stamp(self._run.with_name(f"{self._run.name}.index")), _stamp(self._run))
         if not self._has_list:
-            return tuple((path.name, _stamp(path)) for path in sorted(self._run.glob("*")) if path.is_file())
+            return tuple((path.name, _stamp(path)) for path in sorted(self._run.glob("*")) if path.suffix in _READ)
         exported, best = model_formats.file_of(self._run), _stamp(self._run / BEST / LIST)
         return (exported and _stamp(exported), _stamp(self._run / _PUBLISHED), best, None if best else _stamp(self._run / LIST))
 

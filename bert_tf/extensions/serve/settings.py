@@ -117,7 +117,8 @@ class ServeConfig:
         runs = tuple(model for run in named for model in model_formats.models_in(run))
         of_hub = next(filter(prefixes.as_hub_name, runs), None)
         if of_hub and values.get("watch"):
-            raise FlagError(f"--watch: {of_hub} is a model of the hub, which is not watched; SIGHUP fetches it again")
+            remedy = "correct the path, or leave out --watch (SIGHUP fetches a model of the hub again)"
+            raise FlagError(f"--watch: {of_hub} is not a local path, and models of the hub are not watched; {remedy}")
         if len(runs) > 1:
             names_of(runs)
             together()

@@ -49,7 +49,8 @@ def test_each_goes_to_its_group():
         ({"workers": 0}, "--workers=0: expected at least 1"),
         ({"max_delay_ms": float("nan")}, "--max_delay_ms=nan: not a number"),
         ({"layers": "x"}, "--layers=x: write whole numbers"),
-        ({"watch": True, "run": "hub:org/name"}, "--watch: hub:org/name is a model of the hub, which is not watched"),
+        ({"watch": True, "run": "hub:org/name"}, "--watch: hub:org/name is not a local path, and models of the hub are"),
+        ({"watch": True, "run": "ot/mrpc"}, "--watch: ot/mrpc is not a local path, and .*; correct the path, or leave out"),
         ({"host": ""}, "--host is empty"),
     ],
 )
@@ -67,6 +68,8 @@ def test_what_cannot_be_is_one_line(values, message):
         (["checkpoint", "best/checkpoint"], "", "best/checkpoint", [False, True, False]),
         (["model.safetensors", "config.json"], "", "model.safetensors", [False, True, False]),
         (["adapter_model.safetensors", "adapter_config.json"], "", "adapter_config.json", [False, True, False]),
+        (["adapter_model.safetensors", "README.md"], "", "README.md", [False, False, False]),
+        (["pytorch_model.bin", "vocab.txt"], "", "vocab.txt", [False, True, False]),
         (["model.ckpt-20.index"], "model.ckpt-20", "model.ckpt-20.index", [False, True, False]),
     ],
 )
