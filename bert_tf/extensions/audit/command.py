@@ -19,7 +19,7 @@ from bert_tf.extensions.audit import duplicates, findings, labels, page, predict
 from bert_tf.extensions.audit.findings import Finding, Row
 from bert_tf.extensions.audit.labels import Floats
 from bert_tf.extensions.audit.rows import splits_of, survey
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
+from bert_tf.head_spec import CLASSIFICATION, MEAN, MULTI_LABEL
 from bert_tf.io import atomic, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
@@ -204,7 +204,7 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
         tokenizer = word_pieces(model.trained.tokenizer, "data audit")
         depth = model.trained.config.num_hidden_layers
         layers = sorted({0, depth // 2, depth - 1})
-        vectors = np.asarray(model.encode(list(numbers), layers=layers))
+        vectors = np.asarray(model.encode(list(numbers), pooling=MEAN, layers=layers))
     log.info("%d texts encoded in %.0f s", len(numbers), time.monotonic() - began)
     vectors = vectors.reshape(len(vectors), len(layers), -1)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True) * np.sqrt(len(layers))

@@ -7,13 +7,16 @@ import os
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf import extension
 from bert_tf.errors import BertError, DataError, FlagError, OutputError
 from bert_tf.extensions.audit import command as audit
+from bert_tf.extensions.audit.findings import Row
 from bert_tf.extensions.report import scripts
+from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.tiny import write_project
 
 
@@ -78,6 +81,18 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert scripts.source(script) in text.replace("&#39;", "'")
+
+
+def test_texts_are_compared_by_means_whatever_the_pooling_of_the_model(project, tmp_path):
+    folder = shutil.copytree(project.vocab_file.parent, tmp_path / "model")
+    (folder / "run_config.json").write_text(json.dumps({"training": {"pooling": "cls"}}))
+    checkpoint, words = str(folder / "bert_model.ckpt"), ["rain came", "storm under pear"]
+    rows = [Row("train", True, SentenceExample(text, text, None, "a"), text, "") for text in words]
+    vectors, _ = audit._encoded(rows, audit.AuditSettings(checkpoint=checkpoint, max_seq_length=16))
+    with bert_tf.encoder(checkpoint, max_seq_length=16) as model:
+        expected, others = (model.encode(words, pooling=pooling, layers=0, normalize=True) for pooling in ("mean", "cls"))
+    np.testing.assert_allclose(vectors[:, 0], expected, atol=1e-6)
+    assert not np.allclose(vectors[:, 0], others, atol=1e-3)
 
 
 def test_without_the_extension_of_vectors_an_audit_is_one_line(project, tmp_path, monkeypatch):
