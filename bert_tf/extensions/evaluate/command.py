@@ -304,13 +304,13 @@ def _refuse_missing(checkpoint: Named) -> None:
 
 
 def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], str | None]:
-    """Training record of the first checkpoint that has one, and its dev file; a damaged one is reported in its row."""
+    """Training record of the first checkpoint of a run, and its dev file; a damaged one is reported in its row."""
     from bert_tf.estimator import run_folder
 
     for checkpoint in named:
         folder = Path(checkpoint.prefix).parent
         with contextlib.suppress(OutputError):
-            if record := run_folder.trained(folder):
+            if "kind" in (record := run_folder.trained(folder)):
                 return record, run_folder.own_files(folder).get("dev_file")
     return {}, None
 

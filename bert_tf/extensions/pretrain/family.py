@@ -66,7 +66,7 @@ class PretrainingFamily(Family):
 
         Only the number of held-out documents must not change: others would be among the training documents.
         """
-        if not record:
+        if "nsp" not in record:
             return self
         trained = self.from_record(record)
         return dataclasses.replace(trained, of_rows={**trained.of_rows, _HELD_OUT: self.of_rows[_HELD_OUT]})

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import loading, tensorflow_engine
-from bert_tf.batch.checkpoints import named
+from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.extensions.evaluate import evaluation
+from bert_tf.extensions.evaluate import command, evaluation
 from bert_tf.extensions.evaluate.evaluation import Dataset, divided
 from bert_tf.extensions.evaluate.results_table import ResultsTable
 from bert_tf.extensions.evaluate.rows import Row
@@ -267,3 +267,10 @@ def test_a_job_that_has_nothing_else_to_do_waits_for_the_other(divide, caplog):
     waits.join(timeout=30)
     assert taken == ["a1"]
     assert re.search("a1: process .*; waiting for it", caplog.text)
+
+
+def test_own_data_are_read_as_the_first_run_says(run, tmp_path):
+    """A model of the hub before it has a record too, without a task."""
+    (tmp_path / "run_config.json").write_text('{"training": {"pooling": "cls"}}')
+    record, _ = command._first_record([Named(f"{tmp_path}/bert_model.ckpt"), Named(f"{run}/model.ckpt-20")])
+    assert record["kind"] == "classification"

@@ -12,6 +12,7 @@ import bert_tf
 from bert_tf.errors import BertError, DataError
 from bert_tf.extensions.pretrain.corpus import records
 from bert_tf.extensions.pretrain.evaluation import evaluate, most_confident_mistakes, of_outputs
+from bert_tf.extensions.pretrain.family import PretrainingFamily
 from bert_tf.extensions.pretrain.opening import SplitFiles
 from bert_tf.extensions.pretrain.rows import DOCUMENTS, FIELDS, PretrainingExample, StoredRows, text_of
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
@@ -303,3 +304,8 @@ def test_the_surest_mistakes_come_first_in_their_text(predictions):
     assert (surest["text_a"], surest["marks"]) == ("the sat [SEP]", [(0, 3, "label")])
     assert (other["id"], other["label"], other["marks"]) == ("dev-1", "##at", [(5, 7, "label")])
     assert text_of(("##s", "s", "##at", ".")) == ("s sat .", [(0, 1), (2, 3), (3, 5), (6, 7)])
+
+
+def test_a_record_without_a_pretraining_changes_no_family():
+    family = PretrainingFamily()
+    assert family.as_trained({"pooling": "cls"}) == family
