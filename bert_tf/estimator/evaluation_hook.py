@@ -33,7 +33,7 @@ class EvaluationPlan:
     every_n_steps: int  # the last step is evaluated too
     make_forward: Callable[[], Forward]  # called once, by the evaluating process; owner closes
     measure: Callable[[Forward], Mapping[str, float]]  # results of the loaded weights by name
-    metric: str  # selects the best; lowest if `ranking.is_cost`
+    metric: str  # selects the best; lowest if `values.is_cost`
     patience: int = 0  # evaluations without improvement before stop; 0: never
     target: Target | None = None  # result whose first step is recorded; None: none
     stop_at_target: bool = False  # whether training ends there
@@ -137,8 +137,8 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
             return
         if line and Path(f"{best}.index").is_file():
             self._replace_best(self._forward.load(best))
-        elif prefix is not None:  # the run was resumed from an earlier step
-            log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
+        elif prefix is not None:  # the run was resumed from an earlier step, or an earlier version kept one without a value
+            log.warning("%s: deleted, no evaluation of the run makes it the best", prefix)
             shutil.rmtree(self._folder / BEST, ignore_errors=True)
 
     def _replace_best(self, step: int) -> None:

@@ -182,7 +182,7 @@ def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_b
         listener(tmp_path, RISING).catch_up(5)
     assert steps(tmp_path) == [2, 4]
     assert best_step(tmp_path) == (4 if keeps else None)
-    deleted = f"{tmp_path}/best/model.ckpt-10: deleted, its evaluation is no longer part of the run"
+    deleted = f"{tmp_path}/best/model.ckpt-10: deleted, no evaluation of the run makes it the best"
     assert caplog.messages == ([] if keeps else [deleted])
     listener(tmp_path, RISING).catch_up(0)  # a run that starts anew
     assert (steps(tmp_path), best_step(tmp_path)) == ([], None)
