@@ -166,6 +166,8 @@ def refuse_damaged(path: Path, values: Mapping[str, Any], learned_sha256: object
         families.of_record({**values, DECISION: {}})  # decisions are checked by their readers
     except KeyError as error:
         raise OutputError(f"{path}: damaged record of a run: {error} missing; {remedy}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise OutputError(f"{path}: damaged record of a run: {error!r:.100}; {remedy}") from error
 
 
 def learned_digest(values: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 import contextlib
 import json
 import threading
+from unittest import mock
 
 import pytest
 
@@ -8,6 +9,7 @@ from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run_folder import LEARNED, await_claim, claim, learned_digest, load_record
+from bert_tf.tasks.sentence.family import SentenceFamily
 
 RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
 
@@ -71,6 +73,14 @@ SIMILAR = {"task_name": "STS-B", "labels": [], "kind": "similarity"}
 def test_a_record_that_lacks_what_is_read_is_named(tmp_path, record, problem):
     (tmp_path / "run_config.json").write_text(json.dumps(record))
     with pytest.raises(OutputError, match=f"^{tmp_path}/run_config.json: damaged record of a run: {problem}; restore it, or"):
+        load_record(tmp_path)
+
+
+@pytest.mark.parametrize("error", [ValueError("margin below 0"), TypeError("margin"), AttributeError("margin")])
+def test_a_record_that_a_family_cannot_read_is_named(tmp_path, monkeypatch, error):
+    monkeypatch.setattr(SentenceFamily, "from_record", mock.Mock(side_effect=error))
+    (tmp_path / "run_config.json").write_text(json.dumps(learned()))
+    with pytest.raises(OutputError, match="run_config.json: damaged record of a run: .*margin.*; restore it, or"):
         load_record(tmp_path)
 
 
