@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import re
@@ -69,7 +70,9 @@ def known_label(label: str, known: Collection[str]) -> str:
     """Returns the label; raises `UnknownLabelError`. Many labels are looked up faster in the keys of a dict."""
     if label not in known:
         more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
-        raise UnknownLabelError(f"unknown label {label!r:.80}; known are {', '.join(list(known)[:_LABELS_NAMED])}{more}")
+        raise UnknownLabelError(
+            f"unknown label {label!r:.80}; known are {', '.join(itertools.islice(known, _LABELS_NAMED))}{more}"
+        )
     return label
 
 

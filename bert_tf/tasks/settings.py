@@ -73,6 +73,8 @@ def listed_labels(settings: CustomSettings) -> list[str]:
     try:
         listed = [name.strip() for row in csv.reader([settings.labels], skipinitialspace=True, strict=True) for name in row]
     except csv.Error as error:
+        if len(settings.labels.splitlines()) > 1:
+            raise FlagError("--labels: several lines; write the labels in one, with commas between them") from error
         remedy = "put a label that holds a comma or a quote in quotes, and double the quote"
         raise FlagError(f"--labels={settings.labels}: {error}; {remedy}") from error
     if settings.problem == REGRESSION:

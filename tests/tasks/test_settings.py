@@ -7,6 +7,7 @@ import pytest
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
+from bert_tf.tasks import cells
 from bert_tf.tasks.sentence.rows import SentenceExample, refuse_unknown_labels
 from bert_tf.tasks.sentence.task import CustomTask, warn_of_labels
 from bert_tf.tasks.settings import CustomSettings
@@ -219,6 +220,11 @@ def test_a_listed_label_may_hold_commas_and_quotes(text, labels):
     assert CustomTask(CustomSettings(labels=text)).labels == labels
 
 
+def test_labels_in_several_lines_are_refused_in_one():
+    with pytest.raises(FlagError, match="^--labels: several lines; write the labels in one, with commas between them$"):
+        CustomTask(CustomSettings(labels="yes\nno\nperhaps"))
+
+
 def test_labels_of_cells_with_several_do_not_hold_the_separator(tmp_path):
     lines = '{"text": "t", "label": ["a,b", "c"]}\n'
     problem = "the label 'a,b' holds the separator ',': choose another with --label_separator"
@@ -256,6 +262,19 @@ def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(tmp_p
     listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"
     problem = f"unknown label '0.5'; known are {listed}; numbers are learned with --problem=regression"
     assert refusal(made, "dev").endswith(f"dev.csv:2: {problem}")
+
+
+def test_of_many_known_labels_no_more_than_the_first_are_read_for_a_message():
+    read = []
+    known = dict.fromkeys(map(str, range(40)))
+
+    class Known(dict):
+        def __iter__(self):
+            return (read.append(name) or name for name in known)
+
+    with pytest.raises(cells.UnknownLabelError, match="8, 9 and 30 more"):
+        cells.known_label("x", Known(known))
+    assert len(read) == 10
 
 
 @pytest.mark.parametrize(
