@@ -234,8 +234,7 @@ def _of_another_task(prefix: str, missing: str, head: Iterable[str]) -> str:
 def digest(prefix: str) -> str | None:
     """SHA-256 that identifies a model's weights; None if there is no checkpoint.
 
-    That of the index, which holds the checksums of all entries, and of what an extension composes them with. Raises
-    CheckpointError if the latter is damaged.
+    That of the index, which holds the checksums of all entries, and of what an extension composes them with.
     """
     for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 is a single file
         with contextlib.suppress(OSError):  # a run that is still training deletes older ones

@@ -27,6 +27,7 @@ class Adapter:
     scalings: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of those that differ, by the scope of the matrix
     layers: tuple[int, ...] = ()  # of the parent that the model has, if not all
     parent_name: str = ""  # by which it was named, for other software
+    converted: bool = False  # from a folder of PEFT, whose factors and parent no record of a run determines
 
     def scaling_of(self, scope: str) -> float:
         return self.scalings.get(scope, self.scaling)
@@ -51,10 +52,16 @@ class Adapter:
 
 
 def identity(folder: Path) -> str:
-    """What determines a model besides its updates: their factors, and their parent wherever it lies; empty for others."""
-    if not (folder / ADAPTER).is_file():
+    """What determines a model of PEFT besides its updates: their factors, and their parent wherever it lies.
+
+    Empty for others: digests of runs are those that earlier versions have recorded.
+    """
+    try:
+        note = read_adapter(folder)
+    except CheckpointError:  # of another model, or damaged, as all say that read its weights
         return ""
-    note = read_adapter(folder)
+    if not note.converted:
+        return ""
     return documents.to_json([note.parent_sha256, note.scaling, sorted(note.scalings.items()), note.layers])
 
 
@@ -77,6 +84,7 @@ _FIELDS: Mapping[str, Any] = {
     "scalings": lambda value: isinstance(value, dict) and all(map(_is_factor, value.values())),
     "layers": lambda value: isinstance(value, list) and all(type(one) is int and one >= 0 for one in value),
     "parent_name": lambda value: isinstance(value, str),
+    "converted": lambda value: isinstance(value, bool),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
@@ -83,7 +84,7 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, peft.entries)
-        Adapter(parent_record.parent, parent_record.parent_sha256, 1.0, dict(peft.scalings)).write(temporary)
+        dataclasses.replace(parent_record, scalings=peft.scalings, converted=True).write(temporary)
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)

@@ -26,6 +26,7 @@ from bert_tf.extensions.lora.composed import scopes
 from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, REGRESSION, SPAN, TAGS, HeadSpec
+from bert_tf.io import files
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import trains_pooler
@@ -42,6 +43,7 @@ ORACLE = dict(np.load(Path(__file__).with_name("peft_oracle.npz")))
 KINDS = ("bert", "roberta", "electra", "distilbert", "modernbert", "deberta-v2")
 SCALINGS = {"bert": 1.5, "roberta": 3 / 2**0.5, "electra": 1.5, "modernbert": 1.5, "deberta-v2": 1.5}  # 3 / 2, or 3 / root 2
 HEAD = HeadSpec(3, CLASSIFICATION)
+RUN = json.dumps({"parent": "/parent", "parent_sha256": "0" * 64, "scaling": 1.5})  # an adapter.json of an earlier version
 
 
 def held(kind: str, what: str) -> dict[str, np.ndarray]:
@@ -232,8 +234,8 @@ def test_initialisations_that_keep_the_parent_are_read(name, tmp_path):
         ({"parent": "/moved", "parent_name": "hub:moved"}, False),
     ],
 )
-def test_a_digest_covers_the_factors_of_updates_and_their_parent(changed, is_other, tmp_path):
-    prefix, note = tmp_path / "model.ckpt", adapter.Adapter("/parent", "0" * 64, 1.5)
+def test_the_digest_of_an_adapter_covers_its_factors_and_parent(changed, is_other, tmp_path):
+    prefix, note = tmp_path / "model.ckpt", adapter.Adapter("/parent", "0" * 64, 1.5, converted=True)
     (tmp_path / "model.ckpt.index").write_text("the same updates")
     note.write(tmp_path)
     before = digest(str(prefix))
@@ -241,13 +243,21 @@ def test_a_digest_covers_the_factors_of_updates_and_their_parent(changed, is_oth
     assert (digest(str(prefix)) != before) == is_other
 
 
+@pytest.mark.parametrize("text", [RUN, "damaged"])
+def test_the_digest_of_a_run_is_that_of_its_index_as_earlier_versions_recorded(text, tmp_path):
+    index = tmp_path / "model.ckpt.index"
+    index.write_text("updates")
+    (tmp_path / "adapter.json").write_text(text)
+    assert digest(str(tmp_path / "model.ckpt")) == files.digest(index)
+
+
 def test_the_same_updates_with_another_alpha_are_converted_to_another_graph(tmp_path, monkeypatch):
     monkeypatch.setattr(converted, "_write", lambda trained, path: path.write_text(trained.digest))
-    cache, files = converted.ConvertedModels(tmp_path / "home"), []
+    cache, graphs = converted.ConvertedModels(tmp_path / "home"), []
     for alpha in (3, 32):
         folder = write_adapter(tmp_path / f"x{alpha}", "bert", lora_alpha=alpha)
-        files.append(cache.onnx(loading.load(opened(folder), ModelOverrides()), "float32"))
-    assert files[0] != files[1]
+        graphs.append(cache.onnx(loading.load(opened(folder), ModelOverrides()), "float32"))
+    assert graphs[0] != graphs[1]
 
 
 FAMILIES = {
