@@ -11,6 +11,7 @@ from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 
 ORIGIN = "hub.json"  # beside a converted checkpoint: which model of the hub it was
+NEW_VARIABLES = "new_variables.txt"  # beside a converted checkpoint: those that its weights lacked, one a line
 _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
 

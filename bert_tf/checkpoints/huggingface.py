@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
-from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
+from bert_tf.checkpoints.converted_files import NEW_VARIABLES, ORIGIN, unchanged, write_sums
 from bert_tf.checkpoints.names import (
     ANSWERS,
     CLASSIFIER,
@@ -30,7 +30,7 @@ from bert_tf.checkpoints.names import (
     wrapped_in,
 )
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HubName
-from bert_tf.checkpoints.reader import CheckpointReader, problem_of_values, refuse_problem, write_checkpoint
+from bert_tf.checkpoints.reader import problem_of_values, refuse_problem, write_checkpoint
 from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
@@ -48,10 +48,11 @@ PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of sentence-transformers, that are computed here
 _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
-_FORMAT = b"2"  # of conversions: those of another one are made again
+_FORMAT = b"3"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
-_WITH_POOLER = ("ForSequenceClassification", "ForMultipleChoice")  # classes whose heads read it
+_OF_CHOICE = "ForMultipleChoice"
+_WITH_POOLER = ("ForSequenceClassification", _OF_CHOICE)  # classes whose heads read it
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
@@ -80,13 +81,11 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
     pairs += _heads(config, names, architecture)
     problems += _problems(stored.entries, names, pairs, config)
-    reads_pooler = any(name in architecture for name in _WITH_POOLER) and task_head(pair.published for _, pair in pairs)
-    if reads_pooler and not has_pooler:
-        problems.append(f"its head reads {ENCODERS[config.model_type].pooler}, which is missing")
     refuse(path, problems)
     weights = {} if has_pooler else _new_pooler(config)
     if not has_pooler:
         log.warning("%s: has no pooler: it is newly initialized", path)
+        pairs = _without_its_readers(pairs, path, config, architecture)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
     if config.output_transform and "MaskedLM" in architecture:
@@ -98,6 +97,19 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
         weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     refuse_problem(problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
     return weights
+
+
+def _without_its_readers(
+    pairs: Sequence[tuple[str, NamePair]], path: object, config: BertConfig, architecture: str
+) -> list[tuple[str, NamePair]]:
+    """Leaves out a task's head that was trained on the pooler which the file lacks; the encoder can be used without it."""
+    head = set(task_head(pair.published for _, pair in pairs))
+    if not head or not any(name in architecture for name in _WITH_POOLER):
+        return list(pairs)
+    row = ENCODERS[config.model_type]
+    pooler = row.choice_pooler if row.choice_pooler and _OF_CHOICE in architecture else row.pooler
+    log.warning("%s: its head reads %s, which is missing: the head is left out", path, pooler)
+    return [(name, pair) for name, pair in pairs if pair.published not in head]
 
 
 def refuse(path: object, problems: Sequence[str]) -> None:
@@ -231,6 +243,8 @@ def convert(
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
+        if new := _new_in(weights, config):
+            (temporary / NEW_VARIABLES).write_text("".join(f"{name}\n" for name in new), encoding="utf-8")
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
         record = _record(values, weights)
         if record:
@@ -328,9 +342,15 @@ def _add(digest: Any, paths: Iterable[Path]) -> None:
                     digest.update(block)
 
 
-def has_new_pooler(reader: CheckpointReader, config: BertConfig) -> bool:
-    """Whether a checkpoint has the pooler of a conversion of a file without one."""
-    return all(name in reader.shapes and np.array_equal(reader[name], value) for name, value in _new_pooler(config).items())
+def has_new_pooler(checkpoint: str | os.PathLike[str]) -> bool:
+    """Whether a checkpoint was converted from weights without a pooler."""
+    return (Path(checkpoint).parent / NEW_VARIABLES).is_file()
+
+
+def _new_in(weights: Mapping[str, npt.NDArray[Any]], config: BertConfig) -> list[str]:
+    """Names of the pooler's variables if `read_weights` has made them: other versions of NumPy may draw others."""
+    pooler = _new_pooler(config)
+    return list(pooler) if all(np.array_equal(weights[name], value) for name, value in pooler.items()) else []
 
 
 def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:

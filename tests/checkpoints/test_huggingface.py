@@ -8,12 +8,13 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.checkpoints import huggingface, weight_files
-from bert_tf.checkpoints.names import name_pairs
+from bert_tf.checkpoints.names import name_pairs, task_head
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, ConfigError, VocabularyError
 from bert_tf.estimator import run_folder
 from tests.huggingface import write_folder
+from tests.modeling import test_encoders_oracle as encoders
 from tests.tiny import TOKENS, random_weights
 
 pytestmark = pytest.mark.versions
@@ -68,14 +69,23 @@ def test_a_model_without_pooler_gets_a_new_one(folder, caplog):
     assert "has no pooler: it is newly initialized" in caplog.text
 
 
-def test_a_classifier_without_the_pooler_that_it_reads_is_refused(folder):
+def test_a_head_without_the_pooler_that_it_reads_is_left_out(folder, caplog):
     head = {"classifier.weight": np.ones((2, CONFIG.hidden_size), np.float32), "classifier.bias": np.zeros(2, np.float32)}
     rewrite(folder, lambda name, array: None if name.startswith("pooler") else (name, array))
     path = folder / "model.safetensors"
     safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
     assert "output_weights" in huggingface.read_weights(path, CONFIG, architecture="['BertForTokenClassification']")
-    with pytest.raises(CheckpointError, match="its head reads pooler.dense, which is missing"):
-        huggingface.read_weights(path, CONFIG, architecture="['BertForSequenceClassification']")
+    assert "left out" not in caplog.text
+    found = huggingface.read_weights(path, CONFIG, architecture="['BertForSequenceClassification']")
+    assert not task_head(found)
+    assert "its head reads pooler.dense, which is missing: the head is left out" in caplog.text
+
+
+def test_the_pooler_of_multiple_choice_has_its_name_in_the_warning(tmp_path, caplog):
+    folder = encoders.write_folder(tmp_path / "roberta", "roberta", "MultipleChoice")
+    rewrite(folder, lambda name, array: None if "pooler" in name else (name, array))
+    huggingface.convert(folder, tmp_path / "converted")
+    assert "its head reads roberta.pooler.dense, which is missing" in caplog.text
 
 
 @pytest.mark.parametrize(("changed", "kept"), [(0.0, True), (0.5, False)])

@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf import run_layout
 from bert_tf.checkpoints import converted_files, huggingface, saved
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HUB
-from bert_tf.checkpoints.reader import model_reader, write_checkpoint
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
@@ -41,11 +41,12 @@ def opened(folder: Path, cache: Path, environment: Mapping[str, str]) -> Path | 
     if recorded != parent_record.parent_sha256:
         raise CheckpointError(f"{folder}: adapts a model other than {parent}; name it in {folder / PEFT_CONFIG}")
     parts = [parent_record.parent_sha256, *(files.digest(path) for name in _READ if (path := folder / name).is_file())]
-    key = hashlib.sha256("".join((str(parent), *parts)).encode()).hexdigest()
+    key = hashlib.sha256("".join((_FORMAT, str(parent), *parts)).encode()).hexdigest()
     target = cache / f"{folder.resolve().name}-{key[:12]}"
     return converted_files.unchanged(target, functools.partial(_convert, folder, values, parent_record))
 
 
+_FORMAT = "2"  # of conversions: those of another one are made again
 _READ = (PEFT_CONFIG, PEFT_WEIGHTS, run_layout.RECORD)
 
 
@@ -67,7 +68,7 @@ def _refuse_new_pooler(folder: Path, values: Mapping[str, Any], peft: Peft, conf
     reads_pooler = values.get("task_type") != peft_format.OF_TOKENS or config.output_transform
     if PUBLISHED_WEIGHTS not in peft.entries or has_pooler or not reads_pooler:
         return
-    if huggingface.has_new_pooler(model_reader(parent), config):
+    if huggingface.has_new_pooler(parent):
         pooler = ENCODERS[config.model_type].pooler
         raise CheckpointError(
             f"{folder}: its head reads {pooler}, which neither it nor its base has; save it with PEFT's modules_to_save"

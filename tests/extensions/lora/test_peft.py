@@ -21,7 +21,7 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.engines import converted
-from bert_tf.extensions.lora import adapter, peft_format
+from bert_tf.extensions.lora import adapter, opening, peft_format
 from bert_tf.extensions.lora.composed import scopes
 from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.extensions.lora.names import DOWN, UP
@@ -182,19 +182,29 @@ def test_weights_of_another_model_are_refused(tmp_path):
         opened(folder)
 
 
+def test_conversions_of_another_format_are_made_again(tmp_path, monkeypatch):
+    folder = write_adapter(tmp_path / "x", "bert")
+    before = opened(folder)
+    monkeypatch.setattr(opening, "_FORMAT", "another")
+    assert opened(folder) != before
+
+
 def without_pooler(path: Path, name: str) -> None:
     tensors = safetensors.numpy.load_file(path)
     safetensors.numpy.save_file({key: value for key, value in tensors.items() if name not in key}, path)
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "deberta-v2"])
-def test_a_head_on_a_pooler_that_nobody_has_is_refused(kind, tmp_path):
+def test_a_head_on_a_pooler_that_nobody_has_is_refused(kind, tmp_path, monkeypatch):
     folder, name = write_adapter(tmp_path / "x", kind), "pre_classifier" if kind == "distilbert" else "pooler.dense"
     base = tmp_path / "x" / "base"
     config = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps({**config, "architectures": []}))
     for path in (folder / "adapter_model.safetensors", base / "model.safetensors"):
         without_pooler(path, name)
+    opened(base)
+    drawn = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: drawn(seed + 1))  # as another version of NumPy may draw
     with pytest.raises(CheckpointError, match=f"its head reads {name}, which neither it nor its base has; save it with"):
         opened(folder)
 
