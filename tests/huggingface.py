@@ -26,3 +26,14 @@ def write_folder(folder: Path) -> Path:
     }
     safetensors.numpy.save_file(arrays, folder / "model.safetensors")
     return folder
+
+
+def write_modules(folder: Path, pooling: dict[str, object], *others: str) -> None:
+    """Writes what sentence-transformers says of vectors; `pooling` has its switches."""
+    names = ("Transformer", "Pooling", *others)
+    modules = [
+        {"path": f"{number}_{name}", "type": f"sentence_transformers.models.{name}"} for number, name in enumerate(names)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8, **pooling}))

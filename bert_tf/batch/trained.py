@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bert_tf import extension
+from bert_tf import extension, run_layout
 from bert_tf.checkpoints import names
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.fields import Field
-from bert_tf.head_spec import PUBLISHED_WEIGHTS, HeadSpec
+from bert_tf.head_spec import MEAN, PUBLISHED_WEIGHTS, HeadSpec
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import families, registry
@@ -70,6 +70,12 @@ class Trained:
         fitted_on = (decision.get("fitted_on") or {}).get("data_sha256")
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
+
+    def warn_of_means(self, of_what: str) -> None:
+        """Warns if something takes means of the model's vectors, which are made otherwise."""
+        pooling = self.record.get(run_layout.POOLING, MEAN)
+        if pooling != MEAN:
+            log.warning("%s: its vectors are made by %s, %s takes their mean", self.prefix, pooling, of_what)
 
     @functools.cached_property
     def head(self) -> HeadSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -232,7 +233,7 @@ def convert(
     architecture = str(values.get("architectures"))
     # It raises what is wrong with it, before the weights are read.
     vocabulary = read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
-    pooling = _pooling(source)
+    pooling = pooling_of(source)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
     if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side") not in (None, "right"):
@@ -252,8 +253,7 @@ def convert(
         if pooling:
             record[run_layout.POOLING] = pooling
         if record:
-            text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
-            (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
+            (temporary / run_layout.RECORD).write_text(record_of(record), encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(SENTENCEPIECE):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
@@ -271,31 +271,40 @@ def _length(source: Path, config: BertConfig) -> int:
     return int(cast(int, length)) if is_known else config.max_position_embeddings
 
 
-def _pooling(source: Path) -> str:
-    """How sentence-transformers pools the model's vectors: one of `head_spec.POOLINGS`, else what is not computed here.
+def record_of(values: Mapping[str, Any]) -> str:
+    """The record of a model from elsewhere, as of a run."""
+    return documents.to_json({run_layout.DETERMINING: values}, indent=2) + "\n"
 
-    Empty if the folder does not say.
+
+def pooling_of(source: Path) -> str:
+    """How sentence-transformers pools the vectors of a folder: one of `head_spec.POOLINGS`, else what is not computed here.
+
+    The latter is also what the files do not say: only vectors need it. Empty without such modules.
     """
-    modules = _read(source / hub.MODULES, list) if (source / hub.MODULES).is_file() else []
-    types = [module.get("type") if isinstance(module, dict) else module for module in modules]
-    kinds = [str(kind).rpartition(".")[2] for kind in types]
+    if not (source / hub.MODULES).is_file():
+        return ""
+    listed = _parsed(source / hub.MODULES)
+    modules = [module for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+    if not modules:
+        return f"what {hub.MODULES} does not say"
+    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
     others = [kind for kind in kinds if kind not in _MODULES]
     if others or "Pooling" not in kinds:
         return " and ".join(others)
-    values = _read(source / str(modules[kinds.index("Pooling")].get("path")) / CONFIG_NAME, dict)
+    path = f"{modules[kinds.index('Pooling')].get('path')}/{CONFIG_NAME}"
+    values = _parsed(source / path)
+    if not isinstance(values, dict):
+        return f"a Pooling without a readable {path}"
     flags = [name for name, value in values.items() if name.startswith(_MODE) and value is True]
     modes = [name[len(_MODE) :].removesuffix("_tokens").removesuffix("_token") for name in flags]
     return str(values.get("pooling_mode") or " and ".join(modes))
 
 
-def _read(path: Path, kind: type) -> Any:
-    try:
-        value = documents.read_json(path)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}; restore it") from error
-    if not isinstance(value, kind):
-        raise CheckpointError(f"{path}: not the {kind.__name__} that sentence-transformers writes; restore it")
-    return value
+def _parsed(path: Path) -> Any:
+    """None if there is no such file, or a damaged one."""
+    with contextlib.suppress(OSError, ValueError):
+        return documents.read_json(path)
+    return None
 
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:

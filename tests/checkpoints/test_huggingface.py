@@ -13,7 +13,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, ConfigError, VocabularyError
 from bert_tf.estimator import run_folder
-from tests.huggingface import write_folder
+from tests.huggingface import write_folder, write_modules
 from tests.modeling import test_encoders_oracle as encoders
 from tests.tiny import TOKENS, random_weights
 
@@ -218,16 +218,6 @@ def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path
     assert made != second
 
 
-def write_modules(folder, pooling, *others):
-    names = ("Transformer", "Pooling", *others)
-    modules = [
-        {"path": f"{number}_{name}", "type": f"sentence_transformers.models.{name}"} for number, name in enumerate(names)
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8, **pooling}))
-
-
 @pytest.mark.parametrize(
     ("pooling", "others", "recorded"),
     [
@@ -247,11 +237,22 @@ def test_the_pooling_of_sentence_transformers_is_recorded(folder, tmp_path, pool
     assert run_folder.trained(plain) == {}
 
 
-@pytest.mark.parametrize(("text", "message"), [("{}", "not the list that"), ("[", "cannot be read: line 1: ")])
-def test_modules_that_are_damaged_are_refused(folder, tmp_path, text, message):
+@pytest.mark.parametrize("text", ["{}", "[", '["Pooling"]'])
+def test_modules_that_are_damaged_are_no_pooling_but_can_be_converted(folder, tmp_path, text):
     (folder / "modules.json").write_text(text)
-    with pytest.raises(CheckpointError, match=rf"modules\.json: {message}"):
-        huggingface.converted(folder, tmp_path)
+    found = huggingface.converted(folder, tmp_path)
+    assert run_folder.trained(found) == {"pooling": "what modules.json does not say"}
+
+
+def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tmp_path):
+    write_modules(folder, {"pooling_mode_cls_token": True})
+    config = folder / "1_Pooling" / "config.json"
+    content = config.read_text()
+    config.unlink()
+    found = huggingface.converted(folder, tmp_path)
+    assert run_folder.trained(found) == {"pooling": "a Pooling without a readable 1_Pooling/config.json"}
+    config.write_text(content)
+    assert run_folder.trained(huggingface.converted(folder, tmp_path)) == {"pooling": "cls"}
 
 
 def test_many_missing_tensors_are_counted(folder):

@@ -109,6 +109,11 @@ class PublishedModel:
         return BertConfig.from_json_file(self.config_file)
 
     @property
+    def pooling(self) -> str:
+        """How the vectors of a model from elsewhere are made, see `huggingface.pooling_of`; empty if it does not say."""
+        return str(self.record.get(run_layout.POOLING) or huggingface.pooling_of(self.checkpoint.folder))
+
+    @property
     def record(self) -> Mapping[str, Any]:
         return run_folder.trained(self.checkpoint.folder)
 

@@ -14,6 +14,7 @@ from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.checkpoint import renaming
+from bert_tf.head_spec import MEAN
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
@@ -212,10 +213,14 @@ def convert(settings: ConvertSettings) -> Written:
 
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.batch import model_copy
+    from bert_tf.checkpoints import huggingface
     from bert_tf.extensions.checkpoint import models
 
     copied = models.write_model(folder, model.entries, beside=model.checkpoint.folder)
     model_copy.copy_decision(model.checkpoint.name, copied)
+    if model.pooling and not (folder / run_layout.RECORD).exists():
+        text = huggingface.record_of({run_layout.POOLING: model.pooling})
+        (folder / run_layout.RECORD).write_text(text, encoding="utf-8")
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}
@@ -240,12 +245,15 @@ def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 
 def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
-    from bert_tf.checkpoints import huggingface_export
+    from bert_tf.checkpoints import hub, huggingface_export
     from bert_tf.extensions.checkpoint.tensors import STEP
 
     guessed = huggingface_export.guessed(model.entries, model.record.get("kind"))
     architecture = huggingface_export.of_encoder(guessed, model.config)
     labels = model.record.get("labels") or ()
+    if model.pooling not in ("", MEAN):
+        text = "%s: its vectors are made by %s, and sentence-transformers takes the mean of a folder without %s: copy that"
+        log.warning(text, model.checkpoint.name, model.pooling, hub.MODULES)
     names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
 

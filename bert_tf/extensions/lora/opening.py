@@ -89,6 +89,8 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
+        elif pooling := run_folder.trained(beside).get(run_layout.POOLING):
+            texts[run_layout.RECORD] = huggingface.record_of({run_layout.POOLING: pooling})
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
         converted_files.write_sums(temporary)

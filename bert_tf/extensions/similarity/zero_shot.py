@@ -42,7 +42,9 @@ class ZeroShot(Evaluator):
         from bert_tf.batch import loading
         from bert_tf.extensions.similarity.family import SimilarityFamily
 
-        return dataclasses.replace(loading.load_encoder(prefix, overrides), given_head=SimilarityFamily().head)
+        model = loading.load_encoder(prefix, overrides)
+        model.warn_of_means("--zero_shot")
+        return dataclasses.replace(model, given_head=SimilarityFamily().head)
 
     def task(self, entry: TaskEntry, named: Sequence[Named]) -> Task:
         """Also custom pairs with scores, if the file is the user's own."""

@@ -13,5 +13,6 @@ from bert_tf.head_spec import VECTORS as KIND
 def embedded(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """The mean vector of the tokens of each `text`."""
     inputs, trained = strings("text"), exported.trained
+    trained.warn_of_means(f"the signature {VECTORS}")
     encoder = trained.with_head(HeadSpec(trained.config.hidden_size, KIND, (("pooling", MEAN),)))
     return {VECTORS: Signature(inputs, outputs(encoder, read(encoder, tokenizer, inputs["text"], None)))}

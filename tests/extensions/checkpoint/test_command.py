@@ -13,6 +13,7 @@ import safetensors.numpy
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
+from bert_tf.estimator import run_folder
 from tests import huggingface
 from tests.batch.runs import changed, decide, write_run
 from tests.extensions import evaluated_run
@@ -169,6 +170,16 @@ def test_no_tool_writes_weights_that_are_not_finite_or_another_step(run, tmp_pat
     with pytest.raises(CheckpointError, match=message):
         ACTIONS[action](broken, output=tmp_path / "out")
     assert os.listdir(tmp_path) == ["broken"]
+
+
+def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path, caplog):
+    source = huggingface.write_folder(tmp_path / "bge")
+    huggingface.write_modules(source, {"pooling_mode_cls_token": True})
+    bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
+    assert run_folder.trained(tmp_path / "tf1") == {"pooling": "cls"}
+    assert not caplog.messages
+    bert_tf.convert_checkpoint(tmp_path / "tf1", to="hf", output=tmp_path / "hf")
+    assert "its vectors are made by cls, and sentence-transformers takes the mean of a folder without" in caplog.text
 
 
 @pytest.mark.parametrize("layout", ["tf1", "hf"])

@@ -20,6 +20,7 @@ from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_che
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.estimator import run_folder
 from bert_tf.extensions.engines import converted
 from bert_tf.extensions.lora import adapter, opening, peft_format
 from bert_tf.extensions.lora.composed import scopes
@@ -33,6 +34,7 @@ from bert_tf.modeling.heads.base import trains_pooler
 from bert_tf.tasks import families
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.training import sources
+from tests import huggingface
 from tests.graphs import evaluate
 from tests.modeling import test_encoders_oracle as encoders
 
@@ -180,6 +182,12 @@ def test_weights_of_another_model_are_refused(tmp_path):
     safetensors.numpy.save_file(held("electra", "adapter"), folder / "adapter_model.safetensors")
     with pytest.raises(CheckpointError, match="more belongs to no known part of Bert"):
         opened(folder)
+
+
+def test_vectors_of_an_adapter_are_pooled_as_those_of_its_base(tmp_path):
+    folder = write_adapter(tmp_path / "x", "bert")
+    huggingface.write_modules(tmp_path / "x" / "base", {"pooling_mode_cls_token": True})
+    assert run_folder.trained(Path(opened(folder)).parent) == {"pooling": "cls"}
 
 
 def test_conversions_of_another_format_are_made_again(tmp_path, monkeypatch):

@@ -11,13 +11,15 @@ from bert_tf.__main__ import main
 from bert_tf.batch import inputs, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
+from bert_tf.checkpoints.huggingface import converted
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
 from bert_tf.extensions.serve.settings import configured
+from bert_tf.extensions.similarity.zero_shot import ZeroShot
 from bert_tf.extensions.vectors.call import Encode
 from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.extensions.vectors.text_encoder import Encoder
 from bert_tf.head_spec import CLASSIFICATION, SIMILARITY
-from tests import lines
+from tests import huggingface, lines
 from tests.batch.runs import inference
 from tests.tasks.refusals import refusal
 
@@ -207,6 +209,14 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
     assert len(errors) == 1
     assert message in errors[0]
     assert not list(tmp_path.glob("b*"))
+
+
+def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp_path, caplog):
+    folder = huggingface.write_folder(tmp_path / "bge")
+    huggingface.write_modules(folder, {"pooling_mode_cls_token": True})
+    prefix = converted(folder, tmp_path / "home") / "bert_model.ckpt"
+    ZeroShot().load(str(prefix), ModelOverrides())
+    assert "its vectors are made by cls, --zero_shot takes their mean" in caplog.text
 
 
 def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, encoder):
