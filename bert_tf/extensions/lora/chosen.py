@@ -32,7 +32,8 @@ def refuse(settings: LoraSettings, config: BertConfig, frozen: Collection[Part],
     if not matrices(settings, config, {*frozen, *new}):
         flags = {"--freeze": frozen, "--reinit_layers": new}
         named = " and ".join(flag for flag, parts in flags.items() if any(isinstance(part, int) for part in parts))
-        raise FlagError(f"{named}: no layer is left for the updates of --lora_rank")
+        remedy = f"name fewer of the {config.weighted_layers} layers"
+        raise FlagError(f"{named}: no layer is left for the updates of --lora_rank; {remedy}")
 
 
 def whole(settings: LoraSettings, config: BertConfig, frozen: Collection[Part]) -> frozenset[str]:

@@ -80,7 +80,7 @@ def test_the_command_forecasts_updates(tmp_path):
     ("flags", "message"),
     [
         ({"lora_rank": 5000}, "--lora_rank=5000: above 1024, the width of the model's matrices"),
-        ({"lora_rank": 8, "freeze": "0-23"}, "--freeze: no layer is left for the updates of --lora_rank"),
+        ({"lora_rank": 8, "freeze": "0-23"}, "no layer is left for the updates of --lora_rank; name fewer of the 24 layers"),
     ],
 )
 def test_what_training_refuses_is_not_planned(flags, message, tmp_path):
