@@ -21,10 +21,8 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, Target
 from bert_tf.extensions.export.onnx_folder import FORMAT as ONNX
 from bert_tf.extensions.export.options import ExportOptions
-from bert_tf.head_spec import MEAN
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
-from bert_tf.run_layout import POOLING
 from bert_tf.settings import changed, group, same, setting
 from bert_tf.tasks import registry
 
@@ -121,9 +119,7 @@ def _found(run: str, overrides: ModelOverrides, task_name: str | None = None) ->
     if task_name is None and _VECTORS in registry.known_names():
         model = find(needs_head=False)
         if model.has_checkpoint and not has_head(model.prefix):
-            if model.record.get(POOLING, MEAN) != MEAN:
-                text = "%s: its vectors are made by %s, the head of the export takes their mean"
-                log.warning(text, model.prefix, model.record[POOLING])
+            model.warn_of_means("the head of the export")
             log.info("%s has no task head: it is exported for its vectors, as by --task_name=%s", model.prefix, _VECTORS)
             return find(task=_VECTORS)
     return find(task=task_name)
