@@ -30,6 +30,7 @@ from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, diagnosis, forks, nvidia
 
 _PATIENCE_S = 2.0  # before retrying a run that another process holds
+_AGAIN_S = 30.0  # before another signal to a run
 _MINUTES = 100  # seconds above which times are logged in minutes
 _ATTEMPTS = 3  # at a run whose process is killed
 _MEMORY = 4 << 30  # bytes that a run on a CPU may take
@@ -258,7 +259,10 @@ class Leader:
         for process in processes:
             process.terminate()
         for process in processes:
-            process.join()
+            process.join(_AGAIN_S)
+            while process.exitcode is None:  # one that had just begun does not hear the first signal
+                process.terminate()
+                process.join(_AGAIN_S)
 
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:

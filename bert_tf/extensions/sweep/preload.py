@@ -1,10 +1,12 @@
 """Imports of a sweep's fork server, once for all runs."""
 
 import importlib
+import signal
 
 from bert_tf.io import log_form
 from bert_tf.runtime import noise, quick_import
 
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a scheduler sends it to all; without the server a leader sees its runs end
 noise.quiet_before_import()
 quick_import.install()
 log_form.set_up(log_form.SHORT, 0)
