@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +179,18 @@ def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict
     return {
         "names": sorted(found),
         "copied": len(copies),
-        "between_replicas": max((float(np.abs(a - b).max()) for a, *rest in copies for b in rest), default=0.0),
-        "to_one_device": max(distance(found[name], expected[name]) for name in compared),
-        "averages_to_one_device": max(distance(*(run[shadow_name(name)] for run in (found, expected))) for name in compared),
+        "between_replicas": largest(np.abs(a - b).max() for a, *rest in copies for b in rest),
+        "to_one_device": largest(distance(found[name], expected[name]) for name in compared),
+        "averages_to_one_device": largest(distance(found[name], expected[name]) for name in map(shadow_name, compared)),
         "to_the_start": min(distance(found[name], START[name]) for name in compared),
         "losses": [line["loss"] for line in toy.metrics_lines(folder)],
         "gradient_norms": [line["gradient_norm"] for line in toy.metrics_lines(folder)],
     }
+
+
+def largest(numbers: Iterable[float]) -> float:
+    """Returns the largest of numbers that are at least 0; NaN if one is, which `max` overlooks."""
+    return float(np.max([0.0, *numbers]))
 
 
 def newest(folder: Path) -> dict[str, np.ndarray]:

@@ -10,6 +10,8 @@ from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.estimator import run
+from bert_tf.features.batching import Schedule
+from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import LayerDecay
 from tests.estimator import toy, wide
 from tests.labelled import HEAD_VARIABLES
@@ -102,3 +104,13 @@ def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred
     assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []
     steps = {path.stem for path in (tmp_path / "copy").glob("*.index")}
     assert steps == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
+
+
+def test_a_run_by_lamb_continues_bit_for_bit(tmp_path, pretrained):
+    training = {"save_checkpoints_steps": 2, "keep_optimizer_slots": True}
+    ways = {"optimizer": "lamb", "average": MovingAverage(0.9), "layer_decay": LayerDecay(0.9, layers=1)}
+    settings = {"schedule": Schedule(rows=16, batch_size=4, epochs=1), "training": training, "restore": pretrained, **ways}
+    toy.train(tmp_path / "whole", **settings)
+    expected, entries = go_on(toy.train, tmp_path / "whole", tmp_path / "copy", 2, **settings)
+    assert {"output_weights", "output_weights/adam_m", "output_weights/adam_v"} <= expected.keys()
+    assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []

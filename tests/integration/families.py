@@ -101,9 +101,7 @@ def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def check_loss_of_parts(
-    folder: Path, flags: Flags, whole: Path, *, steps: int = 1, before: Callable[[], Any] | None = None
-) -> None:
+def check_loss_of_parts(folder: Path, flags: Flags, whole: Path, *, steps: int) -> None:
     """Micro-batches on replicas have different numbers of terms; their losses still add up to the mean over all.
 
     Args:
@@ -111,7 +109,6 @@ def check_loss_of_parts(
       flags: of a model without dropout.
       whole: a run of these flags on one device.
       steps: whose losses are compared.
-      before: called in the process first.
     """
-    run(flags(folder, num_train_steps=steps, gradient_accumulation_steps=3, virtual_devices=2), before)
+    run(flags(folder, num_train_steps=steps, gradient_accumulation_steps=3, virtual_devices=2))
     assert losses(folder) == pytest.approx(losses(whole)[:steps], rel=1e-4)

@@ -16,7 +16,7 @@ import bert_tf
 from bert_tf.extensions.distill import part as distillation
 from tests import processes
 from tests.integration import commands, families
-from tests.tiny import HALVES, write_project
+from tests.tiny import HALVES, held, write_project
 
 pytestmark = pytest.mark.several_machines  # dozens of processes
 STEPS, EVERY, CHUNK = 10, 4, 4
@@ -48,13 +48,18 @@ def long(random, count):
 
 ROWS = {
     "windows": long,
+    "lora": long,
     "span": questions,
     "tags": tagged,
     "choice": families.choices,
     "similarity": families.pairs,
     "contrastive": related,
 }
-PROBLEMS = {"windows": {"problem": "classification", "long_text": "windows", "max_seq_length": 12, "group_by_length": True}}
+PROBLEMS = {
+    "windows": {"problem": "classification", "long_text": "windows", "max_seq_length": 12, "group_by_length": True},
+    "lora": {"problem": "classification", "lora_rank": 2, "ema": 0.9, "average_last": 2},
+}
+SENTENCES = ("windows", "lora")  # their pages have no panel
 LABELS = ("answer", "start", "tags", "label")  # which rows to predict lack
 
 
@@ -156,11 +161,12 @@ def trained(flags, tmp_path_factory):
 
 
 def results(folder):
-    """Returns all that a run came to, as bytes: weights, metrics, files of predictions."""
-    files = [path for pattern in ("predictions*", "eval_results.*") for path in folder.glob(pattern)]
+    """Returns all that a run came to, as bytes: weights and averages, metrics, files of predictions and for peft."""
+    files = [path for pattern in ("predictions*", "eval_results.*", "adapter_*") for path in folder.glob(pattern)]
     assert len(files) >= 3
-    weights = commands.weights(folder, STEPS)
-    return {**{path.name: path.read_bytes() for path in files}, **{name: weights[name].tobytes() for name in weights}}
+    prefixes = sorted(path.with_suffix("") for path in folder.rglob(f"model.ckpt-{STEPS}.index"))
+    weights = {(prefix.relative_to(folder), name): value for prefix in prefixes for name, value in held(prefix).items()}
+    return {**{path.name: path.read_bytes() for path in files}, **{key: value.tobytes() for key, value in weights.items()}}
 
 
 SLOW = [pytest.param(name, marks=[pytest.mark.slow] * (name != "between steps")) for name in KILLS]  # two minutes
@@ -200,7 +206,7 @@ def test_it_learns_and_parts_of_a_batch_add_up(plain, problem, tmp_path):
 def test_a_run_is_reported_and_a_batch_job_predicts_the_same(problem, trained, data, tmp_path):
     dev = json.loads((trained / "eval_results.json").read_text())["splits"]["dev"]
     assert dev["examples"] == SIZES["dev"]
-    if problem != "windows":  # sentences have no panel
+    if problem not in SENTENCES:
         assert dev["panels"][0]["title"] in (trained / "report.html").read_text(encoding="utf-8")
     if problem in ("choice", "similarity"):  # others have layouts of their own, and tests
         output = tmp_path / "predictions.tsv"

@@ -67,7 +67,7 @@ def main() -> None:
         way: {
             "names": sorted(weights),
             "same": all(np.array_equal(weights[entry], value) for entry, value in expected.items()),
-            "distance": max(replicas.distance(weights[entry], value) for entry, value in expected.items()),
+            "distance": replicas.largest(replicas.distance(weights[entry], value) for entry, value in expected.items()),
         }
         for way, weights in found.items()
     }

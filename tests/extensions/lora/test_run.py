@@ -11,10 +11,13 @@ import pytest
 import safetensors.numpy
 
 import bert_tf
+from bert_tf.batch import graph, loading
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import model_reader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.extensions.lora import LoraSettings, adapter
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.extensions.lora.part import LowRankUpdates
@@ -35,11 +38,25 @@ def own(tmp_path_factory):
     return write_project(tmp_path_factory.mktemp("project") / "project", layers=LAYERS)
 
 
+def train(own, folder):
+    assert classifier.run(*own.flags(folder, do_train=True, do_eval=True, do_predict=True, **SETTINGS)) == 0
+
+
 @pytest.fixture(scope="module")
 def trained(own, tmp_path_factory):
-    """The folder of a run; not to be changed."""
+    """The folder of a run; not to be changed. Beside it is `killed`, what a kill in the fifth step would have left."""
     folder = tmp_path_factory.mktemp("run") / "out"
-    assert classifier.run(*own.flags(folder, do_train=True, do_eval=True, do_predict=True, **SETTINGS)) == 0
+    after_run, calls = ProgressHook.after_run, []
+
+    def copying(*arguments):
+        calls.append(1)
+        if len(calls) == 5:
+            shutil.copytree(folder, folder.with_name("killed"), ignore=shutil.ignore_patterns(".writer.json"))
+        return after_run(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProgressHook, "after_run", copying)
+        train(own, folder)
     return folder
 
 
@@ -102,6 +119,18 @@ def test_an_average_is_that_of_merged_weights(own, trained):
         np.testing.assert_allclose(average[name], np.mean([part[name] for part in parts], axis=0), rtol=1e-5, atol=1e-6)
 
 
+def test_a_run_that_was_killed_ends_as_one_that_was_not(own, trained, tmp_path, caplog):
+    caplog.set_level("INFO")
+    folder = shutil.copytree(trained.with_name("killed"), tmp_path / "out")
+    train(own, folder)
+    assert "continuing from step 4 of 6" in caplog.text
+    for name in ("model.ckpt-6", "ema/model.ckpt-6", "average/model.ckpt-6"):
+        found, expected = ({entry: value.tobytes() for entry, value in held(run / name).items()} for run in (folder, trained))
+        assert found == expected, name
+    for name in ("adapter_model.safetensors", "adapter_config.json", "predictions.tsv", "eval_results.txt"):
+        assert (folder / name).read_bytes() == (trained / name).read_bytes()
+
+
 def test_an_export_is_whole(trained, plain, tmp_path):
     for name, folder in (("found", trained), ("expected", plain)):
         with bert_tf.load(folder) as model:
@@ -110,6 +139,16 @@ def test_an_export_is_whole(trained, plain, tmp_path):
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+def test_the_graph_of_other_exports_has_the_merged_weights(trained, plain):
+    kernels = []
+    for path in ("best/*.index", "bert_model.ckpt.index"):
+        (prefix,) = (str(path).removesuffix(".index") for path in (*trained.glob(path), *plain.glob(path)))
+        model = loading.load(prefix, ModelOverrides())
+        with graph.loaded(model, lambda model=model: graph.compute(model, graph.inputs(model))) as (session, _):
+            kernels.append(session.run(f"{SCOPES[0]}/kernel/Read/ReadVariableOp:0"))
+    np.testing.assert_allclose(*kernels, rtol=1e-6, atol=1e-7)
 
 
 def test_files_for_peft_alone_are_a_model(trained, tmp_path, monkeypatch):
