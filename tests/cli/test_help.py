@@ -9,7 +9,9 @@ import pytest
 from bert_tf import __main__ as front
 from bert_tf import run_layout
 from bert_tf.cli import help as helping
+from bert_tf.cli.flags import HelpAsked
 from bert_tf.operations.command import Actions, flags_of
+from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import get_task
 from bert_tf.training import recipes
 from bert_tf.training.run_spec import FINE_TUNE
@@ -87,9 +89,18 @@ def test_an_action_has_help_of_its_own_and_a_group_of_commands_names_its_actions
             assert "--" not in re.sub(r"(?m)^ {2,}.*", "", text(name)).replace("--help", "").replace("--memory_trace_step", "")
 
 
+@pytest.mark.parametrize("word", ["-h", "-help", "--help", "--help=all"])
+def test_help_is_asked_for_in_four_spellings(word):
+    for name in OPERATIONS:
+        with pytest.raises(HelpAsked):
+            declared.parser(name.split()[0])([*name.split(), word])
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_choice_is_named(name):
+def test_every_flag_is_explained_and_every_choice_named(name):
     said = entries(text(name, everything=True))
+    for flag in (flag for flag in flags_of(OPERATIONS[name]) if flag.help):
+        assert " ".join(flag.help.split()) in said[f"--{flag.name}"]
     for flag in (flag for flag in flags_of(OPERATIONS[name]) if flag.choices):
         missing = [choice for choice in flag.choices if not re.search(rf"\b{choice}\b", said[f"--{flag.name}"])]
         assert missing == [], flag.name
@@ -105,6 +116,12 @@ def test_defaults_are_those_that_apply():
     assert "required" not in entries(text("distill", everything=True))["--task_name"]
     assert entries(text("memory plan"))["--max_seq_length"].endswith("(default: 128)")
     assert "--learning_rate=5e-05 --train_batch_size=12" in text("fine-tune")
+
+
+def test_every_task_is_named():
+    said = entries(text("fine-tune", everything=True))["--task_name"]
+    assert all(f" {name}," in said for name in TASKS)
+    assert "Pretraining" not in said
 
 
 def test_what_recipes_set_is_by_recipe():

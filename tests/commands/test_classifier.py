@@ -60,6 +60,12 @@ def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project,
     assert f"{path}: rows left out, since they cannot be used: 4" in caplog.messages
 
 
+def test_a_missing_file_to_predict_is_refused_before_training(project, refused):
+    (project.data_dir / "test.tsv").unlink()
+    [line] = refused(do_train=True, do_predict=True)
+    assert line.startswith(f"{project.data_dir}/test.tsv: cannot read the file: No such file or directory")
+
+
 def test_all_misfits_are_reported_at_once(project, refused):
     project.vocab_file.write_text("\n".join([*TOKENS[:5], *map(str.title, TOKENS[5:]), "More"]))
     weights = random_weights(dataclasses.replace(BertConfig.tiny(len(TOKENS)), hidden_size=16))
