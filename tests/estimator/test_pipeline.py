@@ -1,5 +1,6 @@
 """Which rows are in which batch, in training and evaluation, and how long batches are."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -45,6 +46,10 @@ def padded(features, batch_size, batching=TO_LONGEST):
 def seen(found):
     """Numbers of the examples in the order in which they came."""
     return [int(row[0]) - 1 for batch in found for row in batch["input_ids"]]
+
+
+def seen_by_step(input_fn):
+    return [seen([batch]) for batch in batches(input_fn)]
 
 
 def rows(examples, batch_size, epochs=3.0, **settings):
@@ -98,6 +103,20 @@ def test_training_input_follows_the_rows_from_where_it_is_told_and_can_be_read_a
         found = batches(input_fn)
         assert seen(found) == drawn
         assert [int(label) for batch in found for label in batch["label_ids"]] == labels[drawn].tolist()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_windows_that_train_together_continue_exactly(grouped):
+    windows = [2, 1, 3, 1, 4, 2, 1]  # of each example
+    features = make_features(np.arange(3, 3 + sum(windows)))
+    features = dataclasses.replace(
+        features, example_ids=np.repeat(np.arange(7, dtype=np.int32), windows), first_lengths=features.lengths, together=True
+    )
+    schedule, how = Schedule(7, 2, 2.0), Batching(group_by_length=grouped)
+    whole = seen_by_step(train_input_fn(features, schedule, seed=5, batching=how))
+    assert {row for step in whole for row in step} == {*range(sum(windows))}
+    for start in (1, 4):  # within the first epoch, and within the second
+        assert seen_by_step(train_input_fn(features, schedule, seed=5, start_step=start, batching=how)) == whole[start:]
 
 
 def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():
@@ -156,6 +175,7 @@ def test_grouped_units_start_at_any_step(start):
         (Batching(multiple=8), [16, 8, 8]),
         (Batching(pad_to=12, multiple=8), [16, 16, 16]),
         (Batching(pad_to=16, multiple=8), [16, 16, 16]),
+        (Batching(multiple=8, longest=12), [12, 8, 8]),
     ],
 )
 def test_batches_have_the_length_that_is_asked_for(batching, tokens):
