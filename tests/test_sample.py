@@ -1,9 +1,14 @@
 """The bundled samples are what data/README.md says."""
 
 import collections
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bert_tf.extensions.tags import schemes
 from bert_tf.tasks.registry import get_task
@@ -23,6 +28,31 @@ def test_pairs_are_many_two_thirds_paraphrases_and_no_sentence_occurs_twice():
         assert labels.count("1") / len(labels) == pytest.approx(2 / 3, abs=0.02)
     counts = collections.Counter(text for rows in found.values() for one in rows for text in (one.text_a, one.text_b))
     assert max(counts.values()) == 1
+
+
+def words(text):
+    return re.findall(r"\w+|[^\w\s]", text.lower())
+
+
+def shallow_features(example):
+    """Lengths and overlaps of words and of word pairs: what a model sees that does not know what words mean."""
+    a, b = words(example.text_a), words(example.text_b)
+    pairs_a, pairs_b = set(zip(a, a[1:])), set(zip(b, b[1:]))
+    shared = len(set(a) & set(b))
+    return [
+        *(len(a), len(b), len(a) - len(b), abs(len(a) - len(b))),
+        *(shared / len(set(a) | set(b)), shared / min(len(set(a)), len(set(b)))),
+        len(pairs_a & pairs_b) / len(pairs_a | pairs_b),
+    ]
+
+
+def test_lengths_and_overlap_of_pairs_do_not_beat_the_majority():
+    rows, labels = {}, {}
+    for split, found in examples("MRPC", ("train", "dev")).items():
+        rows[split] = [shallow_features(example) for example in found]
+        labels[split] = np.array([example.label == "1" for example in found])
+    shallow = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows["train"], labels["train"])
+    assert shallow.score(rows["dev"], labels["dev"]) <= labels["dev"].mean() + 0.01
 
 
 def test_sentences_with_tags_are_as_many_as_is_said_none_occurs_twice_and_most_names_of_dev_are_new():
