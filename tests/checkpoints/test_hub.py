@@ -125,14 +125,14 @@ def test_a_run_starts_from_a_name_and_the_revision_and_digests_are_kept(fake, tm
     assert models.opened("hub:org/tiny-bert").folder == fake
 
 
-@pytest.mark.usefixtures("untrained")
-def test_the_record_of_a_run_keeps_them(fake, tmp_path, monkeypatch):
+def test_the_record_of_a_run_keeps_them(fake, tmp_path, monkeypatch, untrained):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "own"))
     rows = [("rain storm", "wet"), ("bread soup", "food")] * 4
     task = bert_tf.SentenceTask(train=rows, dev=rows)
     settings = {"max_seq_length": 8, "train_batch_size": 8, "num_train_steps": 1, "native_kernels": False}
     with pytest.raises(KeyboardInterrupt):
         bert_tf.fine_tune(task, init_checkpoint="hub:org/tiny-bert@v1", output_dir=tmp_path / "run", **settings)
+    assert len(untrained) == 1
     recorded = json.loads((tmp_path / "run" / "run_config.json").read_text())["hub"]
     assert (recorded["name"], recorded["revision"]) == ("org/tiny-bert", hub_server.COMMIT)
     assert recorded["sha256"]["vocab.txt"] == files.digest(fake / "vocab.txt")

@@ -167,8 +167,9 @@ def test_two_phases_share_a_schedule(finished):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_length_in_epochs_is_counted_in_steps_and_replaces_the_run_if_asked_to(finished, overwrite):
+def test_a_length_in_epochs_is_an_extension_or_replaces_the_run_if_asked_to(finished, overwrite):
     asked = {"training": {**reading.record(finished)["training"], "num_train_epochs": 2.0}}
+    del asked["training"]["num_train_steps"]
     job = SimpleNamespace(output_dir=finished, schedule=lambda rows: Schedule(rows, 8, 2.0), phases=("only",))
     job.spec = SimpleNamespace(output=SimpleNamespace(overwrite_output_dir=overwrite))
     added = {} if overwrite else {"extended_at": [FIRST]}

@@ -92,7 +92,7 @@ def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
 
 
 def prepare(made, folder, **ways):
-    """Prepares a student up to its training, which ends at once or where the teacher does."""
+    """Prepares a student up to its training, which ends at once (see `untrained`) or where the teacher does."""
     with pytest.raises(KeyboardInterrupt):
         bert_tf.distill(made.teacher, output_dir=folder, **{"student_layers": 2, "recombine": 0, **ways})
 
@@ -110,8 +110,7 @@ def counted(monkeypatch):
     return calls
 
 
-@pytest.mark.usefixtures("untrained")
-def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted):
+def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted, untrained):
     monkeypatch.setattr(part, "_CHUNK", 16)
     compute = part._Outputs._computed
 
@@ -123,21 +122,21 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
     with monkeypatch.context() as patch:
         patch.setattr(part._Outputs, "_computed", killed)
         prepare(made, tmp_path / "out")
-    assert counted == [16, 16]
+    assert (counted, len(untrained)) == ([16, 16], 0)
     counted.clear()
     prepare(made, tmp_path / "out")
+    assert len(untrained) == 1
     assert counted == [8, 13]  # the rest of 40, and the dev split
     assert outputs(tmp_path / "out") == outputs(made.student)
 
 
-@pytest.mark.usefixtures("untrained")
 @pytest.mark.parametrize("damage", [b"", b"no array", None])
-def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
+def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage, untrained):
     folder = shutil.copytree(made.student / "features", tmp_path / "out" / "features")
     (states,) = folder.glob("teacher-*/states.npy")
     states.unlink() if damage is None else states.write_bytes(damage)
     prepare(made, tmp_path / "out")
-    assert counted == [40, 13]
+    assert (counted, len(untrained)) == ([40, 13], 1)
     assert outputs(tmp_path / "out") == outputs(made.student)
 
 
@@ -176,20 +175,18 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
     assert "state_weight" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("untrained")
-def test_learns_from_texts_without_labels(made, tmp_path, counted):
+def test_learns_from_texts_without_labels(made, tmp_path, counted, untrained):
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
     prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts)
-    assert sum(counted) == 40 + 12 + 13
+    assert (sum(counted), len(untrained)) == (40 + 12 + 13, 1)
 
 
-@pytest.mark.usefixtures("untrained")
-def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
+def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, untrained, caplog):
     caplog.set_level("INFO")
     prepare(made, tmp_path / "out", recombine=None)
-    assert sum(counted) == 40 + 5 * 40 + 13
+    assert (sum(counted), len(untrained)) == (40 + 5 * 40 + 13, 1)
     said = "the student also learns from 200 pairs of the training texts"
     assert [message for message in caplog.messages if "also learns" in message] == [said]
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
@@ -266,6 +263,8 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
     ways = {"learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0, "relation_weight": 1.0, "log_every_n_steps": 1}
     assert distilled(made, tmp_path / "out", "--do_train", teacher=teacher, teacher_layers="0,1,2,3", **ways) == 0
     assert max(losses(tmp_path / "out")) < 1e-4  # float16 of what is kept
+    kept = [np.load(next(folder.glob("features/teacher-*/logits.npy"))) for folder in (tmp_path / "out", made.student)]
+    np.testing.assert_array_equal(*kept)  # as those of a teacher without a rule
 
 
 @pytest.mark.parametrize(

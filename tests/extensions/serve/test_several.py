@@ -357,7 +357,13 @@ class TestRealModels:
 
     def test_the_command_serves_all_of_them(self, runs, tmp_path):
         body = json.dumps({"rows": ["rain came over the wind"]}).encode()
+        expected = {}
+        for name, run in zip(KINDS, runs):
+            alone = Served(configured(str(run)))
+            (part,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
+            expected[name] = [json.loads(row) for row in alone.answers([part])[0]]
         with Command(runs[0], tmp_path / "log", *map(str, runs[1:]), "--workers=2") as command:
             command.wait_for("(?s)first worker ready.*serving ")
             found = {name: json.loads(post(command.port, f"/predict/{name}", body)) for name in KINDS}
+            assert {name: answer["predictions"] for name, answer in found.items()} == expected
             assert json.loads(post(command.port, "/predict", body))["answers"] == found
