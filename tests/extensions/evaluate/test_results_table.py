@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.errors import OutputError
 from bert_tf.extensions.evaluate.results_table import ResultsTable
-from bert_tf.extensions.evaluate.rows import Row, for_screen, glue_of
+from bert_tf.extensions.evaluate.rows import Row, for_screen, glue_of, glue_score
 
 SETTINGS = {"data_sha256": "5", "max_seq_length": 24}
 INTERVALS = {"accuracy": [0.5, 0.90625], "f1": [0.6, 0.9]}
@@ -116,6 +116,27 @@ def test_an_unreadable_table_is_not_overwritten(tmp_path, text):
     assert (tmp_path / "results.json").read_text() == text
 
 
+# The row of BERT-Large on GLUE's leaderboard, in percent; its score is given as 80.5.
+BERT_LARGE = {
+    "CoLA": {"matthews_correlation": 60.5},
+    "SST-2": {"accuracy": 94.9},
+    "MRPC": {"f1": 89.3, "accuracy": 85.4},
+    "STS-B": {"pearson": 87.6, "spearman": 86.5},
+    "QQP": {"f1": 72.1, "accuracy": 89.3},
+    "MNLI": {"accuracy": (86.7 + 85.9) / 2},
+    **{task: {"accuracy": value} for task, value in (("QNLI", 92.7), ("RTE", 70.1), ("WNLI", 65.1))},
+}
+
+
+def test_the_score_of_bert_large_is_the_published_one():
+    results = {task: {name: value / 100 for name, value in values.items()} for task, values in BERT_LARGE.items()}
+    assert glue_score(results) == pytest.approx(80.5, abs=0.05)
+    results["CoLA"]["accuracy"] = 0.8  # does not count
+    assert glue_score(results) == pytest.approx(80.5, abs=0.05)
+    with pytest.raises(KeyError, match="f1"):
+        glue_score({"MRPC": {"accuracy": 0.8}})
+
+
 def test_mean_over_tasks_of_the_mean_over_metrics_and_all_splits():
     found = glue_of([MRPC, MATCHED, MISMATCHED, COLA])
     assert found.score == pytest.approx((50 + 80 + 65) / 3)
@@ -140,9 +161,10 @@ def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics_of_equals_that
         Row("out/mrpc", 1, "MRPC", "train", {"accuracy": 1.0, "f1": 1.0}),
         Row("out/torn", None, "MRPC", "dev", error="damaged"),
         Row("out/xnli", 1, "XNLI", "dev-en", {"accuracy": 1.0}),
+        Row("out/ax", 1, "AX", "test", {"matthews_correlation": 0.396}),
         Row("out/mrpc", 1, "MRPC", "more.tsv", {"accuracy": 1.0, "f1": 1.0}),
     ],
-    ids=["other split", "error", "no task of GLUE", "other file"],
+    ids=["other split", "error", "no task of GLUE", "task without labels", "other file"],
 )
 def test_what_does_not_count(other):
     assert glue_of([MRPC, other]) is None

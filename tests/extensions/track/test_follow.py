@@ -103,7 +103,6 @@ def process_of(log):
     return psutil.Process(int(line[0])), Path(line[1])
 
 
-@pytest.mark.usefixtures("_pictures_drawn_once")
 def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, project, tmp_path, capfd, monkeypatch):
     del server
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "/nowhere/store.json")
@@ -128,7 +127,6 @@ def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, pr
     assert "no server" not in log
 
 
-@pytest.mark.usefixtures("_pictures_drawn_once")
 def test_a_tracked_training_arrives_after_it_has_ended(server, project, tmp_path, capfd):
     process, path = process_of(train(project, tmp_path / "out", capfd, tracker="mlflow"))
     process.wait(60)
