@@ -124,7 +124,7 @@ def test_a_full_disk_is_one_line_for_the_user(tmp_path, train_flags):
     assert left == []
 
 
-# What docs/batch_jobs.md does with it
+# What is predicted with it, and the page of such jobs
 
 
 def test_predictions_of_the_run_are_predicted_again(finished, project, tmp_path):

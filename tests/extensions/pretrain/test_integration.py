@@ -68,7 +68,7 @@ def trained(flags, tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow  # a minute; `tests/training/test_pretrain.py` goes on from steps of both phases
+@pytest.mark.slow  # a minute; `tests/extensions/pretrain/test_pretrain.py` goes on from the border of the phases
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_run_that_is_killed_goes_on_to_the_same_bits(kill, flags, trained, tmp_path):
     killed = pretrain(flags(tmp_path / "out"), before=KILLS[kill])

@@ -95,7 +95,7 @@ def test_the_head_has_the_published_names_and_the_command_of_the_record_means_th
 
 
 def test_a_run_goes_on_to_the_same_bits_at_the_border_of_its_phases(run, trained, tmp_path, caplog):
-    """Rows from any step on are those of tests/inputs/test_phases.py."""
+    """Rows from any step on are those of tests/estimator/test_phases.py."""
     copy = shutil.copytree(trained, tmp_path / "copy")
     for path in copy.glob("model.ckpt-*"):
         if int(path.name.split("-")[1].split(".")[0]) > STEPS:

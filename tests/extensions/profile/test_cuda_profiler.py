@@ -1,11 +1,8 @@
-from __future__ import annotations
+"""The profiler of CUDA, in the library that TensorFlow has loaded."""
 
 from types import SimpleNamespace
 
-import pytest
-
-from bert_tf.errors import FlagError
-from bert_tf.extensions.profile import StepRange, cuda_profiler
+from bert_tf.extensions.profile import cuda_profiler
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 
 
@@ -29,14 +26,3 @@ def test_a_loaded_library_is_found_by_the_memory_map(tmp_path, monkeypatch):
     monkeypatch.setattr(cuda_profiler, "_MAPS", maps)
     assert cuda_profiler.loaded_library("libcudart.so") == "/opt/cuda/libcudart.so.12"
     assert cuda_profiler.loaded_library("libcuda.so") is None
-
-
-@pytest.mark.parametrize(("text", "first", "last"), [("20-30", 20, 30), ("7", 7, 7), (" 1-1 ", 1, 1)])
-def test_a_range_of_steps_has_both_ends(text, first, last):
-    assert StepRange.parse("profile_steps", text) == StepRange(first, last)
-
-
-@pytest.mark.parametrize("text", ["", "a-b", "20-", "-20", "20,30", "30-20", "0-3", "9999999999"])
-def test_other_texts_are_rejected_with_the_flag(text):
-    with pytest.raises(FlagError, match=f"^--profile_steps={text}: "):
-        StepRange.parse("profile_steps", text)
