@@ -77,7 +77,9 @@ def signals(after, *numbers):
 def _two_seconds_a_look(monkeypatch):
     """A clock that has gone on by two seconds whenever somebody looks."""
     ticks = itertools.count(0.0, 2.0)
-    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    monkeypatch.setattr(
+        "bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks), time=lambda: 0.0)
+    )
 
 
 def progress(folder, *, every=1, total=6):
