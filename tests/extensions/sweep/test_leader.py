@@ -214,14 +214,16 @@ def test_a_file_where_the_logs_belong_is_one_line(tmp_path):
 
 
 def test_an_error_of_the_leader_stops_its_runs(tmp_path):
+    """Also one that does not hear the first signal."""
     stopped = []
 
     class Running(Ended):
         def terminate(self):
             stopped.append("terminated")
 
-        def join(self):
+        def join(self, _):
             stopped.append("joined")
+            self.exitcode = table.STOPPED if stopped.count("joined") == 2 else None
 
     def full(_):
         raise OutputError("no space left on device")
@@ -233,7 +235,7 @@ def test_an_error_of_the_leader_stops_its_runs(tmp_path):
 
     with pytest.raises(OutputError, match="no space"):
         Leader([planned("a"), planned("b")], tmp_path, ONE_SLOT * 2, start=start, keep=full).lead()
-    assert stopped == ["terminated", "joined"]
+    assert stopped == ["terminated", "joined"] * 2
 
 
 def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs(tmp_path):
