@@ -71,11 +71,11 @@ class Trained:
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
 
-    def warn_of_means(self, of_what: str) -> None:
-        """Warns if something takes means of the model's vectors, which are made otherwise."""
+    def warn_of_means(self, user: str) -> None:
+        """Warns if `user` pools by the mean, but the model by another function."""
         pooling = self.record.get(run_layout.POOLING, MEAN)
         if pooling != MEAN:
-            log.warning("%s: its vectors are made by %s, %s takes their mean", self.prefix, pooling, of_what)
+            log.warning("%s: the model's pooling is %s, but %s uses mean pooling", self.prefix, pooling, user)
 
     @functools.cached_property
     def head(self) -> HeadSpec:

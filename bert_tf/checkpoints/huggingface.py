@@ -86,7 +86,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     weights = {} if has_pooler else _new_pooler(config)
     if not has_pooler:
         log.warning("%s: has no pooler: it is newly initialized", path)
-        pairs = _without_its_readers(pairs, path, config, architecture)
+        pairs = _without_pooled_head(pairs, path, config, architecture)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
         weights[pair.published] = as_published(stored.read(names[name]), pair, config)
     if config.output_transform and "MaskedLM" in architecture:
@@ -100,10 +100,10 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     return weights
 
 
-def _without_its_readers(
+def _without_pooled_head(
     pairs: Sequence[tuple[str, NamePair]], path: object, config: BertConfig, architecture: str
 ) -> list[tuple[str, NamePair]]:
-    """Leaves out a task's head that was trained on the pooler which the file lacks; the encoder can be used without it."""
+    """Leaves out a task head whose pooler is missing from the file; the encoder is usable without it."""
     head = set(task_head(pair.published for _, pair in pairs))
     if not head or not any(name in architecture for name in _WITH_POOLER):
         return list(pairs)
@@ -277,16 +277,16 @@ def record_of(values: Mapping[str, Any]) -> str:
 
 
 def pooling_of(source: Path) -> str:
-    """How sentence-transformers pools the vectors of a folder: one of `head_spec.POOLINGS`, else what is not computed here.
+    """Pooling of a sentence-transformers folder: one of `head_spec.POOLINGS`, or the name of an unsupported one.
 
-    The latter is also what the files do not say: only vectors need it. Empty without such modules.
+    Empty if the folder has no modules. Unreadable files are no error here: only vectors need the pooling.
     """
     if not (source / hub.MODULES).is_file():
         return ""
     listed = _parsed(source / hub.MODULES)
     modules = [module for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
     if not modules:
-        return f"what {hub.MODULES} does not say"
+        return f"unknown (unreadable {hub.MODULES})"
     kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
     others = [kind for kind in kinds if kind not in _MODULES]
     if others or "Pooling" not in kinds:
@@ -294,7 +294,7 @@ def pooling_of(source: Path) -> str:
     path = f"{modules[kinds.index('Pooling')].get('path')}/{CONFIG_NAME}"
     values = _parsed(source / path)
     if not isinstance(values, dict):
-        return f"a Pooling without a readable {path}"
+        return f"unknown (unreadable {path})"
     flags = [name for name, value in values.items() if name.startswith(_MODE) and value is True]
     modes = [name[len(_MODE) :].removesuffix("_tokens").removesuffix("_token") for name in flags]
     return str(values.get("pooling_mode") or " and ".join(modes))

@@ -241,7 +241,7 @@ def test_the_pooling_of_sentence_transformers_is_recorded(folder, tmp_path, pool
 def test_modules_that_are_damaged_are_no_pooling_but_can_be_converted(folder, tmp_path, text):
     (folder / "modules.json").write_text(text)
     found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found) == {"pooling": "what modules.json does not say"}
+    assert run_folder.trained(found) == {"pooling": "unknown (unreadable modules.json)"}
 
 
 def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tmp_path):
@@ -250,7 +250,7 @@ def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tm
     content = config.read_text()
     config.unlink()
     found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found) == {"pooling": "a Pooling without a readable 1_Pooling/config.json"}
+    assert run_folder.trained(found) == {"pooling": "unknown (unreadable 1_Pooling/config.json)"}
     config.write_text(content)
     assert run_folder.trained(huggingface.converted(folder, tmp_path)) == {"pooling": "cls"}
 

@@ -186,9 +186,7 @@ def _announce(rows: int) -> None:
     """Logs an estimate, if it is long, before anything is computed."""
     minutes = duplicates.seconds(rows) / 60
     if minutes >= 1:
-        log.info(
-            "%d different rows: comparing all pairs takes about %.0f minutes, a quarter for half of the rows", rows, minutes
-        )
+        log.info("%d different rows: comparing all pairs takes about %.0f minutes (it grows with their square)", rows, minutes)
 
 
 def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, WordPieceTokenizer]:

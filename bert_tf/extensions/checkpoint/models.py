@@ -110,7 +110,7 @@ class PublishedModel:
 
     @property
     def pooling(self) -> str:
-        """How the vectors of a model from elsewhere are made, see `huggingface.pooling_of`; empty if it does not say."""
+        """Pooling of a model from elsewhere, see `huggingface.pooling_of`; empty if unknown."""
         return str(self.record.get(run_layout.POOLING) or huggingface.pooling_of(self.checkpoint.folder))
 
     @property

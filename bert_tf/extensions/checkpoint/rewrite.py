@@ -252,7 +252,7 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     architecture = huggingface_export.of_encoder(guessed, model.config)
     labels = model.record.get("labels") or ()
     if model.pooling not in ("", MEAN):
-        text = "%s: its vectors are made by %s, and sentence-transformers takes the mean of a folder without %s: copy that"
+        text = "%s: the model's pooling is %s, but sentence-transformers uses mean pooling without %s; copy that file"
         log.warning(text, model.checkpoint.name, model.pooling, hub.MODULES)
     names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}

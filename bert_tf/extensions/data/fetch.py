@@ -39,7 +39,7 @@ SUMS_NAME = "fetched.sha256"
 Say = Callable[[str], None]
 
 _DOWNLOADS = ".downloads"
-_MADE = ".fetched"  # in a folder with files of its own: all files of the data set, until they are moved into it
+_COMPLETE = ".fetched"  # inside a folder with other files: the complete data set, until its files are moved up
 _MOST_BYTES = 1 << 31  # of a published file; the largest has 0.5 GB
 _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 _BLOCK = 1 << 16
@@ -201,7 +201,7 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
 
 def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: Mapping[Part, str], say: Say) -> None:
     target = data_dir / dataset.folder
-    _settle(target)
+    _recover(target)
     if all(any(target.glob(pattern)) for pattern in dataset.files):
         wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
         if wanted and not wanted.items() <= _recorded(data_dir).items():
@@ -340,28 +340,28 @@ def _make_folder(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
         folder = Path(scratch) / "made"
         folder.mkdir()
         dataset.make(dataset, parts, folder)
-        os.replace(folder, target / _MADE if target.exists() else target)
-        _move_made(target)
+        os.replace(folder, target / _COMPLETE if target.exists() else target)
+        _move_up(target)
 
 
 def _scratch(target: Path) -> str:
     return f".fetch-{target.name}-"
 
 
-def _move_made(target: Path) -> None:
-    if (target / _MADE).is_dir():
-        for path in (target / _MADE).iterdir():
+def _move_up(target: Path) -> None:
+    if (target / _COMPLETE).is_dir():
+        for path in (target / _COMPLETE).iterdir():
             if not (target / path.name).exists():
                 os.replace(path, target / path.name)
-        shutil.rmtree(target / _MADE)
+        shutil.rmtree(target / _COMPLETE)
 
 
-def _settle(target: Path) -> None:
-    """Deletes or completes what a killed call has left; no other process fetches this data set now."""
+def _recover(target: Path) -> None:
+    """Cleans up after a killed call: deletes its scratch folders, finishes its moves. The caller holds the lock."""
     for rest in target.parent.glob(f"{_scratch(target)}*"):
         shutil.rmtree(rest, ignore_errors=True)
     with atomic.readable_errors(target):
-        _move_made(target)
+        _move_up(target)
 
 
 def _print(call: Call) -> None:

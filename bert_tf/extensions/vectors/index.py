@@ -109,7 +109,7 @@ def _encoding(record: Any) -> Mapping[str, Any]:
             raise ValueError("pooling or checkpoint is unknown")
         _columns(record)
         if not isinstance(record.get("skip_bad_rows", False), bool):
-            raise ValueError("skip_bad_rows is no switch")
+            raise ValueError("skip_bad_rows must be true or false")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"unusable record of what made the vectors: {error}") from error
     encoding: Mapping[str, Any] = record
@@ -191,7 +191,7 @@ class _Npz:
         self._start = _start(path, vectors)
         self._vectors = _mapped(path, self._start, vectors.file_size)
         if not self._vectors.flags.c_contiguous:
-            raise ValueError(f"{VECTORS}.npy has its columns one after the other, not its vectors")
+            raise ValueError(f"{VECTORS}.npy is in Fortran order; save it in C order")
         self._unchecked_sum: int | None = vectors.CRC
         self.width = self._vectors.shape[1]
 

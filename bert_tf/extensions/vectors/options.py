@@ -40,8 +40,8 @@ class VectorOptions:
         pooling = self.pooling or (MEAN if self.tokens else trained.record.get(POOLING, MEAN))
         if pooling not in POOLINGS:
             raise FlagError(
-                f"{trained.prefix}: its vectors are made by {pooling}, which is not computed here; for vectors without that"
-                f" name a --pooling: {', '.join(POOLINGS)}"
+                f"{trained.prefix}: the model's pooling is {pooling}, which is unsupported; to pool in another way, add"
+                f" --pooling: {', '.join(POOLINGS)}"
             )
         return dataclasses.replace(self, pooling=pooling)
 

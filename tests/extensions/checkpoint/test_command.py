@@ -179,7 +179,7 @@ def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path,
     assert run_folder.trained(tmp_path / "tf1") == {"pooling": "cls"}
     assert not caplog.messages
     bert_tf.convert_checkpoint(tmp_path / "tf1", to="hf", output=tmp_path / "hf")
-    assert "its vectors are made by cls, and sentence-transformers takes the mean of a folder without" in caplog.text
+    assert "the model's pooling is cls, but sentence-transformers uses mean pooling without" in caplog.text
 
 
 @pytest.mark.parametrize("layout", ["tf1", "hf"])

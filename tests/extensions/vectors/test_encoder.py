@@ -74,7 +74,7 @@ def test_a_model_has_the_pooling_that_it_was_trained_with(encoder, given, expect
 
 def test_modules_that_are_not_computed_are_refused_unless_a_pooling_is_named(encoder):
     trained = dataclasses.replace(encoder.trained, record={"pooling": "Dense"})
-    with pytest.raises(FlagError, match="its vectors are made by Dense, which is not computed here"):
+    with pytest.raises(FlagError, match="the model's pooling is Dense, which is unsupported"):
         VectorOptions().of_model(trained)
     assert VectorOptions("cls").of_model(trained).pooling == "cls"
 
@@ -216,7 +216,7 @@ def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp
     huggingface.write_modules(folder, {"pooling_mode_cls_token": True})
     prefix = converted(folder, tmp_path / "home") / "bert_model.ckpt"
     ZeroShot().load(str(prefix), ModelOverrides())
-    assert "its vectors are made by cls, --zero_shot takes their mean" in caplog.text
+    assert "the model's pooling is cls, but --zero_shot uses mean pooling" in caplog.text
 
 
 def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, encoder):

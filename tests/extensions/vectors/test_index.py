@@ -129,11 +129,11 @@ SPOILED_MEMBERS = {
     "columns that are a list": ({"encoding__json": json.dumps({**ENCODING, "columns": []})}, "unusable record"),
     "a switch of another kind": (
         {"encoding__json": json.dumps({**ENCODING, "skip_bad_rows": 1})},
-        "skip_bad_rows is no switch",
+        "skip_bad_rows must be true or false",
     ),
     "vectors by columns": (
         {"vectors__npy": npy(header((COUNT, WIDTH), fortran_order=True), VALUES.T.tobytes())},
-        "vectors.npy has its columns one after the other",
+        "vectors.npy is in Fortran order",
     ),
     "a name of another kind": ({"encoding__json": json.dumps({**ENCODING, "checkpoint": 5})}, "checkpoint"),
     "lengths": ({"lengths__npy": b""}, "these are vectors of tokens"),
