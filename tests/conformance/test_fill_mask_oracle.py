@@ -15,8 +15,8 @@ import bert_tf
 from bert_tf.checkpoints import default, names, reader
 from bert_tf.config import BertConfig
 from bert_tf.extensions.export import huggingface
+from bert_tf.extensions.export.formats import ExportOptions
 from bert_tf.extensions.export.job import ExportJob
-from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.extensions.fill_mask.filler import WordFiller
 from bert_tf.tasks import families
 from bert_tf.tasks.rows_task import RowsTask

@@ -18,9 +18,8 @@ from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.export.formats import FORMATS, OPENERS, Target
+from bert_tf.extensions.export.formats import FORMATS, OPENERS, ExportOptions, Target
 from bert_tf.extensions.export.onnx_folder import FORMAT as ONNX
-from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import changed, group, same, setting
@@ -94,9 +93,9 @@ def export(settings: ExportSettings) -> Path:
         model.refuse(model.task.family)
     find_data = lambda task: str(sources.find_data(task, None, environment=os.environ).folder)  # noqa: E731
     if len(names) > 1:
-        from bert_tf.extensions.export import onnx_several
+        from bert_tf.extensions.export import onnx
 
-        return onnx_several.write(dict(zip(names, models)), target, find_data=find_data)
+        return onnx.write_several(dict(zip(names, models)), target, find_data=find_data)
     return job.write(models[0], target, find_data=find_data)
 
 

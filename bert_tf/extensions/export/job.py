@@ -15,7 +15,7 @@ from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.export import tokenizer_json
-from bert_tf.extensions.export.options import ExportOptions, has_card
+from bert_tf.extensions.export.formats import ExportOptions, has_card
 from bert_tf.features.batching import TO_LONGEST
 from bert_tf.io import documents
 from bert_tf.tasks.base import Family, Task

@@ -63,9 +63,9 @@ class OnnxFormat:
         return onnx_engine.inference(settings, batch_size, precisions[0], files[0])
 
     def joint(self, models: Sequence[Trained], inference: InferenceOptions) -> Any:
-        from bert_tf.extensions.export import onnx_joint
+        from bert_tf.extensions.export import onnx_engine
 
-        return onnx_joint.JointSession(models, inference)
+        return onnx_engine.JointSession(models, inference)
 
     def share(self, file: Path) -> None:
         from bert_tf.extensions.engines import onnxruntime_session

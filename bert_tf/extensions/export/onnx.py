@@ -5,7 +5,7 @@ Each graph is compared with TensorFlow before anything is written. Optional pack
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,15 @@ from bert_tf.estimator import run_folder
 from bert_tf.extensions.engines import onnxruntime_session
 from bert_tf.extensions.export import gate, onnx_engine
 from bert_tf.extensions.export import onnx_folder as folders
+from bert_tf.extensions.export.formats import Target
 from bert_tf.extensions.export.job import FLOAT32, ExportJob, metadata, write_card, write_kept_files
 from bert_tf.extensions.export.onnx_folder import layer_output
+from bert_tf.extensions.export.write import job_of, record_of, write_record, writing
 from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.io import files
+from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.base import Task
 from bert_tf.tasks.decision import DECISION
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -38,6 +42,37 @@ def write(exported: ExportJob, folder: Path) -> None:
     write_graphs({"": exported}, folder)
     write_files(exported, folder)
     write_requirements(exported.trained.vocabulary, folder)
+
+
+def write_several(models: Mapping[str, Trained], target: Target, *, find_data: Callable[[Task], str]) -> Path:
+    """Writes models by their names, whole or not at all, to one folder, whose graphs compute equal layers once.
+
+    Raises CheckpointError if they do not read texts alike.
+    """
+    from bert_tf.extensions.together import engine, joint  # an extension
+
+    joint.refuse_others(list(models.values()))
+    jobs = {f"{name}/": job_of(model, target, find_data) for name, model in models.items()}
+    with writing(target, list(models.values())) as folder:
+        for scope in jobs:
+            (folder / scope).mkdir()
+        write_graphs(jobs, folder)
+        sums = {name: files.digest(folder / name) for name in folders.OF_GRAPHS}
+        for scope, exported in jobs.items():
+            write_files(exported, folder / scope)
+            facts = record(exported, folder / scope)
+            own = {
+                "version": folders.VERSION_OF_SEVERAL,
+                "scope": scope,
+                "model": {**facts["model"], engine.TRUNK: engine.Together.trunk(exported.trained)},
+                "sha256": {**facts["sha256"], **sums},
+            }
+            write_record(folder / scope, {**record_of(exported, folders.FORMAT), **facts, **own})
+        write_requirements(next(iter(models.values())).vocabulary, folder)  # that of all
+        of_all = {"format": folders.FORMAT, "version": folders.VERSION_OF_SEVERAL, "models": list(models)}
+        write_record(folder, {**of_all, "precision": target.options.precision})
+    log.info("%s: %s of %s", target.output, folders.FORMAT, ", ".join(model.prefix for model in models.values()))
+    return Path(target.output)
 
 
 def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:

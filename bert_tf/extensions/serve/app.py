@@ -84,26 +84,19 @@ class _Paths:
             "/metrics": self._metrics,
             **{f"/{name}": _static(name) for name in openapi.STATIC},
         }
-        self.posts = {f"/{call}": self._of_several(call) if service.names else self._of_one(call) for call in calls.every()}
+        self.posts = {f"/{call}": self._of_several(call) if service.names else self.of_model(call) for call in calls.every()}
         if address.admin:
             self.posts["/reload"] = self._reload
 
-    def _of_one(self, call: str) -> Handler:
-        async def compute(request: Request) -> Response:
-            (answered,) = await self._answered(request, call, 0)
-            return Response(b"%b\n" % _answer(call, answered), media_type=_JSON)
-
-        return compute
-
     def of_model(self, call: str) -> Handler:
-        """Handles a path that names one of several models."""
+        """Handles a path that names one of several models, or that of the only one."""
         names = self._service.names
 
         async def compute(request: Request) -> Response:
-            name = request.path_params["name"]
-            if name not in names:
+            name = request.path_params.get("name")
+            if names and name not in names:
                 raise Refusal(NOT_FOUND, f"there is no model {name!r:.80}; there are {', '.join(names)}")
-            (answered,) = await self._answered(request, call, names.index(name))
+            (answered,) = await self._answered(request, call, names.index(name) if names else 0)
             return Response(b"%b\n" % _answer(call, answered), media_type=_JSON)
 
         return compute

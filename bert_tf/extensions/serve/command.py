@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
+from bert_tf import extras
+from bert_tf.errors import FlagError
 from bert_tf.extensions.serve.settings import ServeConfig, configured
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 
+_NEEDED = ("uvicorn", "starlette", "prometheus_client")
 _WARNINGS = -1  # verbosity in a program, which may set up its own log
 
 
@@ -26,14 +30,20 @@ def serve(*runs: str | os.PathLike[str], **settings: Any) -> None:
       BertError: the model cannot be loaded, the port is in use, or a package is missing.
       KeyboardInterrupt: a second signal arrived before accepted requests were finished.
     """
-    from bert_tf.extensions.serve.running import run_service
-
     run_service(configured(*(os.fspath(run) for run in runs), **settings), verbosity=_WARNINGS)
 
 
-def _run(call: Call) -> None:
-    from bert_tf.extensions.serve.running import run_service  # lazy import of HTTP: --help stays fast
+def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
+    """Serves until a signal, then finishes accepted requests; a second signal raises KeyboardInterrupt."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise FlagError(f"serve needs {', '.join(missing)}: {extras.install('serve')}")
+    from bert_tf.extensions.serve import server  # HTTP: --help stays fast
 
+    server.run(config, verbosity)
+
+
+def _run(call: Call) -> None:
     run_service(call.settings, verbosity=call.verbosity)
 
 

@@ -116,6 +116,15 @@ def test_metrics_data_costs_and_limits_are_those_of_the_run(tmp_path):
     assert text.count("**TODO**") == 2  # use, and source of the data
 
 
+@pytest.mark.parametrize(
+    ("step", "found"), [(8, {"accuracy": 0.75}), (7, None), (7, {"accuracy": None}), (7, {"accuracy": "high"})]
+)
+def test_results_of_another_step_and_what_is_no_number_are_left_out(tmp_path, step, found):
+    run = runs.write_run(tmp_path / "run", runs.MRPC)
+    example.write_json(run / "eval_results.json", {"global_step": step, "splits": {"dev": found}})
+    assert "Not measured at step 7." in card(run)
+
+
 def test_labels_do_not_break_the_page(tmp_path):
     markdown_it = pytest.importorskip("markdown_it")
     rows = [{"label": label, "precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 1} for label in HOSTILE]

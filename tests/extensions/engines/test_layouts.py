@@ -10,8 +10,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 from onnx import helper  # noqa: E402
 
-from bert_tf.extensions.engines.encoder import encode  # noqa: E402
-from bert_tf.extensions.engines.layouts import Packed  # noqa: E402
+from bert_tf.extensions.engines.encoder import Packed, encode  # noqa: E402
 from bert_tf.extensions.engines.onnx_graph import OnnxGraph  # noqa: E402
 from tests.modeling.test_positions import CONFIGS, weights_of  # noqa: E402
 

@@ -1,6 +1,8 @@
 """Scores of words: of every kind of model, against NumPy, and as the command prints them."""
 
+import contextlib
 import dataclasses
+import functools
 import json
 import sys
 from types import SimpleNamespace
@@ -34,16 +36,9 @@ FOUND = Explanation("row-0", "<b>", ("a", "<i>"), (2.0, -1.0), (0, 1), "occlusio
 @pytest.fixture(scope="module")
 def open_model(tmp_path_factory, project):
     """Returns a function that loads a model of a kind, once."""
-    folder, made = tmp_path_factory.mktemp("explained"), {}
-
-    def load(kind):
-        if kind not in made:
-            made[kind] = bert_tf.load(write(folder / kind, project, kind))
-        return made[kind]
-
-    yield load
-    for model in made.values():
-        model.close()
+    folder = tmp_path_factory.mktemp("explained")
+    with contextlib.ExitStack() as opened:
+        yield functools.cache(lambda kind: opened.enter_context(bert_tf.load(write(folder / kind, project, kind))))
 
 
 def logits(model, row):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from bert_tf.extensions.export.formats import ExportOptions
 from bert_tf.extensions.export.job import ExportJob
-from bert_tf.extensions.export.options import ExportOptions
 from bert_tf.settings import read_settings
 from bert_tf.tasks import families
 from bert_tf.tasks.rows_task import RowsTask

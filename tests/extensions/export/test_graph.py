@@ -39,13 +39,9 @@ def differences(given):
     return [(text, one, words.split(text)) for text, one in zip(given, spans) if one != words.split(text)]
 
 
-def test_any_text_has_the_words_of_the_package():
-    assert not differences(texts(3000, 5))
-
-
-@pytest.mark.slow
-def test_100_000_texts_have_the_words_of_the_package():
-    assert not differences(texts(50_000, 6))
+@pytest.mark.parametrize("count", [3000, pytest.param(50_000, marks=pytest.mark.slow)])
+def test_any_text_has_the_words_of_the_package(count):
+    assert not differences(texts(count, 5))
 
 
 @pytest.mark.parametrize("name", long_text.CUTS)

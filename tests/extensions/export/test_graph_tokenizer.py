@@ -108,11 +108,7 @@ def test_more_characters_than_two_bytes_can_tell_apart():
     assert not list(differences(between_letters(characters), PIECES, False))
 
 
-@pytest.mark.parametrize(
-    ("lower_case", "rules"),
-    [(True, TextRules(strip_accents=False)), (False, TextRules(True, False)), (True, TextRules(None, False))],
-    ids=str,
-)
+@pytest.mark.parametrize(("lower_case", "rules"), [(True, TextRules(False, False)), (False, TextRules(True))], ids=str)
 def test_other_rules_of_accents_and_ideographs(lower_case, rules):
     vocabulary = Vocabulary(PIECES.tokens, rules=rules)
     texts = [text.encode() for text in any_text.texts(200, 23, PIECES)]

@@ -96,18 +96,6 @@ def test_vectors_have_the_modules_of_sentence_transformers(tmp_path):
     assert [name for name, value in pooling.items() if value is True] == ["pooling_mode_mean_tokens"]
 
 
-def test_the_card_has_metrics_of_this_step_alone(tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    split = {"accuracy": 0.75, "intervals_95": {"accuracy": [0.5, 0.9]}, "examples": 8}
-    (run / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": split}}))
-    _, folder = written(tmp_path)
-    assert "| dev | accuracy | 0.7500 | 0.5000 to 0.9000 | 8 |" in card(folder)
-    (run / "eval_results.json").write_text(json.dumps({"global_step": 8, "splits": {"dev": split}}))
-    huggingface.write(exported(run), folder)
-    assert "accuracy" not in card(folder)
-
-
 def test_the_card_has_each_setting_that_decides_what_is_learned(tmp_path):
     model, folder = exported(tmp_path / "run"), tmp_path / "out"
     folder.mkdir()
@@ -120,13 +108,6 @@ def test_the_card_has_each_setting_that_decides_what_is_learned(tmp_path):
         "- `freeze`: embeddings, 0",
         "- `temperature`: 0.05",
     ]
-
-
-@pytest.mark.parametrize("found", [None, {"accuracy": None}, {"accuracy": "high"}])
-def test_the_card_leaves_out_metrics_that_are_no_numbers(tmp_path, found):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": found}}))
-    assert "Not measured at step 7." in card(written(tmp_path)[1])
 
 
 @pytest.mark.parametrize("kind", [*HEADS, "pretraining"])

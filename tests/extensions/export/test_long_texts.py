@@ -10,7 +10,7 @@ import tokenizers
 
 from bert_tf.errors import DataError
 from bert_tf.extensions.export import long_texts, tokenizer_json
-from bert_tf.extensions.export.options import ExportOptions
+from bert_tf.extensions.export.formats import ExportOptions
 from bert_tf.features import sentences
 from bert_tf.features.long_text import longest_first
 from bert_tf.tasks.sentence.rows import SentenceExample

@@ -241,10 +241,9 @@ def test_a_damaged_or_missing_file_is_one_line(copy, name):
         bert_tf.load(copy)
 
 
-def test_calibrated_graphs_are_not_averaged(tmp_path):
-    case = CASES["options"]
+def test_calibrated_graphs_are_not_averaged(exported, tmp_path):
     for name in ("fold-1", "fold-2"):
-        export(write_run(tmp_path / f"of-{name}", case.record, case.decision), tmp_path / name)
+        shutil.copytree(exported("options")[1], tmp_path / name)
     with pytest.raises(CheckpointError, match="its graph has the temperatures of a calibrated model; name the run instead"):
         bert_tf.predict_files(
             checkpoint=str(tmp_path / "fold-*"), average_outputs=True, input="-", output=str(tmp_path / "out.jsonl")

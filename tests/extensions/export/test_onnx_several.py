@@ -14,9 +14,9 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.cli import command_line
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.export import command
+from bert_tf.extensions.serve import worker
 from bert_tf.extensions.serve.call import PREDICT, Part
 from bert_tf.extensions.serve.settings import configured
-from bert_tf.extensions.serve.several import ServedTogether
 from bert_tf.operations import predict
 from tests.extensions.export.runs import CASES, write_run
 from tests.extensions.export.test_onnx import numbers, without_tensorflow
@@ -104,7 +104,7 @@ def test_predict_writes_a_file_for_each_without_tensorflow(runs, tmp_path):
 
 
 def test_a_service_answers_for_each(folder):
-    served = ServedTogether(configured(str(folder)))
+    served = worker.served(configured(str(folder)))
     try:
         served.load()
         assert len({one.trunk for one in served.descriptions}) == 2

@@ -1,5 +1,7 @@
 """A SavedModel says what the package says, in a process that knows nothing of it."""
 
+import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -25,51 +27,39 @@ IDS = {"input_ids": [[2, 5, 6, 3], [2, 7, 3, 0]], "input_mask": [[1, 1, 1, 1], [
 CLOSE = 1e-5
 
 
-class Made(dict):
-    """Values by case, each made when it is first asked for."""
-
-    def __init__(self, make):
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, name):
-        made = self[name] = self._make(name)
-        return made
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Loaded models by case."""
     folder = tmp_path_factory.mktemp("runs")
-    opened = Made(lambda name: bert_tf.load(write_run(folder / name, CASES[name].record, CASES[name].decision)))
-    yield opened
-    for model in opened.values():
-        model.close()
+    with contextlib.ExitStack() as opened:
+
+        @functools.cache
+        def of_case(name):
+            run = write_run(folder / name, CASES[name].record, CASES[name].decision)
+            return opened.enter_context(bert_tf.load(run))
+
+        yield of_case
 
 
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory):
     """Folders of SavedModels by case."""
     folder = tmp_path_factory.mktemp("exported")
-    return Made(lambda name: models[name].export("saved_model", folder / name, **CASES[name].options))
+    return functools.cache(lambda name: models(name).export("saved_model", folder / name, **CASES[name].options))
 
 
 @pytest.fixture(scope="module")
 def all_said(exported):
     """What each model says of its rows, of random ones, and of none, by case; each model is loaded once."""
 
+    @functools.cache
     def of_case(name):
         case, rows = CASES[name], values(CASES[name])
         nothing = {key: np.zeros([0, *np.shape(value)[1:]], object) for key, value in rows.items()}
         calls = (rows, values(case, random_rows(name, 60, seed=4)), nothing)
-        return [found for _, found in answers(exported[name], [("serving_default", inputs) for inputs in calls])]
+        return [found for _, found in answers(exported(name), [("serving_default", inputs) for inputs in calls])]
 
-    return Made(of_case)
-
-
-@pytest.fixture(scope="module")
-def said(all_said):
-    return Made(lambda name: all_said[name][0])
+    return of_case
 
 
 def outputs(folder, signature, inputs):
@@ -93,8 +83,8 @@ def plain(value):
 
 
 @pytest.mark.several_machines
-def test_a_process_without_the_package_hears_the_same(exported, said, tmp_path):
-    calls = {str(exported["tags"]): {"serving_default": values(CASES["tags"])}}
+def test_a_process_without_the_package_hears_the_same(exported, all_said, tmp_path):
+    calls = {str(exported("tags")): {"serving_default": values(CASES["tags"])}}
     done = subprocess.run(
         [sys.executable, "-I", CLIENT],
         input=json.dumps(calls),
@@ -108,7 +98,7 @@ def test_a_process_without_the_package_hears_the_same(exported, said, tmp_path):
     heard = json.loads(done.stdout)
     assert not heard["foreign"]
     for folder, answers in heard["answers"].items():
-        wanted = said[Path(folder).name]
+        wanted = all_said(Path(folder).name)[0]
         assert answers["serving_default"].keys() == wanted.keys()
         for name, found in answers["serving_default"].items():
             assert_alike(found, wanted[name])
@@ -126,9 +116,9 @@ def assert_alike(found, wanted):
 
 @pytest.mark.parametrize("name", CASES)
 def test_texts_of_any_number_and_length_have_the_predictions_of_the_package(all_said, models, name):
-    of_rows, of_random, of_none = all_said[name]
+    of_rows, of_random, of_none = all_said(name)
     for found, rows in ((of_rows, CASES[name].rows), (of_random, random_rows(name, 60, seed=4))):
-        for number, one in enumerate(models[name].predict(rows)):
+        for number, one in enumerate(models(name).predict(rows)):
             wanted = {key: of_prediction(one) for key, of_prediction in CASES[name].wanted.items()}
             for key in (key for key in wanted if wanted[key] is not None):  # odds where there is no candidate
                 assert_alike(found[key][number], wanted[key])
@@ -140,15 +130,15 @@ def test_texts_that_differ_in_number_are_not_mixed_up(exported, name, first):
     inputs = values(CASES[name])
     assert len(inputs[first]) > 1
     with pytest.raises(tf.errors.InvalidArgumentError):
-        outputs(exported[name], "serving_default", {**inputs, first: inputs[first][:1]})
+        outputs(exported(name), "serving_default", {**inputs, first: inputs[first][:1]})
 
 
-def test_words_and_answers_are_cut_out_of_their_text_with_the_accents_that_follow(said, models):
-    tags, rows = said["tags"], CASES["tags"].rows
-    for number, one in enumerate(models["tags"].predict(rows)):
+def test_words_and_answers_are_cut_out_of_their_text_with_the_accents_that_follow(all_said, models):
+    tags, rows = all_said("tags")[0], CASES["tags"].rows
+    for number, one in enumerate(models("tags").predict(rows)):
         spans = zip(tags["first_characters"][number], tags["after_characters"][number])
         assert tuple(rows[number][start:end] for start, end in spans if start >= 0) == one.words
-    answers = said["answers"]
+    answers = all_said("answers")[0]
     for row, answer, start, end in zip(CASES["answers"].rows, answers["answer"], answers["start"], answers["end"]):
         assert row["context"][start:end] == answer
 
@@ -156,8 +146,8 @@ def test_words_and_answers_are_cut_out_of_their_text_with_the_accents_that_follo
 @pytest.mark.parametrize("name", ["pairs", "similarity"])
 def test_vectors_are_those_of_the_package(exported, models, name):
     texts = ["rain and wind", "soup"]
-    wanted = models[name].encode(texts, normalize=name == "similarity")
-    np.testing.assert_allclose(outputs(exported[name], "vectors", {"text": texts})["vectors"], wanted, atol=CLOSE)
+    wanted = models(name).encode(texts, normalize=name == "similarity")
+    np.testing.assert_allclose(outputs(exported(name), "vectors", {"text": texts})["vectors"], wanted, atol=CLOSE)
 
 
 def example(**columns):
@@ -169,62 +159,62 @@ def example(**columns):
 def test_a_segment_that_the_model_does_not_know_is_refused(exported, segment):
     inputs = {**IDS, "segment_ids": [[0, 0, segment, 0], [0] * 4]}
     with pytest.raises(tf.errors.InvalidArgumentError, match="segment_ids are 0 to 1: 0 for the first text, 1 for the second"):
-        outputs(exported["pairs"], "ids", inputs)
+        outputs(exported("pairs"), "ids", inputs)
 
 
 @pytest.mark.versions
 def test_requests_for_warming_up_can_be_answered(exported):
     for name in ("options", "answers"):
-        path = exported[name] / "assets.extra" / "tf_serving_warmup_requests"
+        path = exported(name) / "assets.extra" / "tf_serving_warmup_requests"
         logs = [PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(path))]
         requests = [log.predict_log.request for log in logs]
         calls = [
             (request.model_spec.signature_name, {key: tf.make_ndarray(value) for key, value in request.inputs.items()})
             for request in requests
         ]
-        answered = [signature for signature, found in answers(exported[name], calls) if found]
+        answered = [signature for signature, found in answers(exported(name), calls) if found]
         assert len(answered) == 2 * len(set(answered)) == len(calls)
         assert {"serving_default", "ids", "examples", "vectors"} <= set(answered)
 
 
 def test_assets_hold_vocabulary_and_thresholds_and_of_the_run_only_weights_are_kept(exported, models):
     with tf.Graph().as_default(), tf1.Session() as session:
-        meta_graph = tf1.saved_model.load(session, ["serve"], str(exported["pairs"]))
+        meta_graph = tf1.saved_model.load(session, ["serve"], str(exported("pairs")))
     assert {asset.filename for asset in meta_graph.asset_file_def} == {"vocab.txt", "decisions.json"}
-    said = json.loads((exported["several labels"] / "assets" / "decisions.json").read_text())
+    said = json.loads((exported("several labels") / "assets" / "decisions.json").read_text())
     assert (said["labels"], said["decision"]) == (["x", "y", "z"], {"thresholds": [0.2, 0.9, 0.5]})
     assert "threshold" not in said  # one for all labels, where none was chosen
-    vocabulary = (Path(models["pairs"].checkpoint).parent / "vocab.txt").read_bytes()
-    assert (exported["pairs"] / "assets" / "vocab.txt").read_bytes() == vocabulary
-    saved = tf.train.load_checkpoint(str(exported["pairs"] / "variables" / "variables"))
+    vocabulary = (Path(models("pairs").checkpoint).parent / "vocab.txt").read_bytes()
+    assert (exported("pairs") / "assets" / "vocab.txt").read_bytes() == vocabulary
+    saved = tf.train.load_checkpoint(str(exported("pairs") / "variables" / "variables"))
     assert not [name for name in saved.get_variable_to_shape_map() if "adam" in name.lower() or "step" in name]
-    assert b"device:" not in (exported["pairs"] / "saved_model.pb").read_bytes()
+    assert b"device:" not in (exported("pairs") / "saved_model.pb").read_bytes()
 
 
 def test_the_same_bytes_twice_wherever_they_are_written(exported, models, tmp_path):
-    again = models["pairs"].export("saved_model", tmp_path / "another" / "place")
+    again = models("pairs").export("saved_model", tmp_path / "another" / "place")
     files = {path.relative_to(again): path for path in again.rglob("*") if path.is_file()}
     assert len(files) == 7
     for name, path in files.items():
-        assert path.read_bytes() == (exported["pairs"] / name).read_bytes(), name
+        assert path.read_bytes() == (exported("pairs") / name).read_bytes(), name
     assert str(tmp_path).encode() not in (again / "saved_model.pb").read_bytes()
 
 
 def test_inputs_are_as_long_as_the_model_reads_them_and_examples_of_any_length_are_those_of_ids(exported):
     texts = {"text_a": ["wind " * 40, "wind " * 11], "text_b": ["wind " * 50, "wind " * 10]}
-    long, cut = outputs(exported["pairs"], "serving_default", texts)["probabilities"]
+    long, cut = outputs(exported("pairs"), "serving_default", texts)["probabilities"]
     assert LENGTH < 40
     np.testing.assert_allclose(long, cut, atol=CLOSE)
     long, short = ({name: rows[number][:size] for name, rows in IDS.items()} for number, size in enumerate((4, 3)))
     examples = [example(**long), example(**short), example(input_ids=short["input_ids"])]
-    found = np.array(outputs(exported["pairs"], "examples", {"examples": examples})["probabilities"])
-    wanted = np.array(outputs(exported["pairs"], "ids", IDS)["probabilities"])
+    found = np.array(outputs(exported("pairs"), "examples", {"examples": examples})["probabilities"])
+    wanted = np.array(outputs(exported("pairs"), "ids", IDS)["probabilities"])
     np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
 
 
 def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):
     with pytest.raises(FlagError, match="unknown whether its inputs are text pairs; give --pairs or --nopairs"):
-        models["texts"].export("saved_model", tmp_path / "a")
+        models("texts").export("saved_model", tmp_path / "a")
     assert not list(tmp_path.iterdir())
 
 

@@ -15,8 +15,8 @@ import tensorflow as tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.estimator import run
-from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.extensions.lora.names import TARGETS
+from bert_tf.extensions.lora.part import LowRank
 from bert_tf.runtime import devices
 from tests.estimator import replicas_check as replicas
 from tests.estimator import toy
@@ -33,8 +33,6 @@ ADAPTATION = LowRank(
 )
 WAYS = {
     "one, stopped": ("one_device", 1, {}),
-    "recomputed": ("one_device", 1, {"recompute": True}),
-    "plain": ("one_device", 1, {"custom_gradients": False, "pack_tokens": False}),
     "micro-batches": ("one_device", 1, {"micro_batches": 2}),
     "mirrored, stopped": ("mirrored", 2, {}),
     "central, stopped": ("central_storage", 2, {}),

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.extensions.lora import LoraSettings, chosen
-from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.extensions.lora.part import LowRank
 from bert_tf.extensions.memory_plan import command
 from bert_tf.profiling.forecast.compute_options import ComputeOptions, with_adapted
 from bert_tf.profiling.forecast.step_peak import forecast

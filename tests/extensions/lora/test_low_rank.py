@@ -11,7 +11,7 @@ from bert_tf.errors import FlagError
 from bert_tf.estimator.model_fn import TRAIN
 from bert_tf.extensions.lora import names
 from bert_tf.extensions.lora.composed import product
-from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.extensions.lora.part import LowRank
 from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
 from bert_tf.tasks.registry import get_task

@@ -24,8 +24,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.extensions.engines import converted
 from bert_tf.extensions.lora import adapter, opening, peft_format
 from bert_tf.extensions.lora.composed import scopes
-from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.extensions.lora.names import DOWN, UP
+from bert_tf.extensions.lora.part import LowRank
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, REGRESSION, SPAN, TAGS, HeadSpec
 from bert_tf.io import files
 from bert_tf.modeling.execution import Execution
@@ -51,6 +51,11 @@ RUN = json.dumps({"parent": "/parent", "parent_sha256": "0" * 64, "scaling": 1.5
 def held(kind: str, what: str) -> dict[str, np.ndarray]:
     prefix = f"{kind}/{what}/"
     return {name[len(prefix) :]: value for name, value in ORACLE.items() if name.startswith(prefix)}
+
+
+def published_config(kind: str) -> BertConfig:
+    values = ORACLE["bert/config"] if kind == "bert" else encoders.ORACLE[f"{kind}/SequenceClassification/config"]
+    return BertConfig.from_dict(json.loads(str(values)), source="huggingface")
 
 
 def write_base(folder: Path, kind: str) -> Path:
@@ -230,8 +235,7 @@ def test_a_head_on_a_pooler_that_nobody_has_is_refused(kind, tmp_path, monkeypat
     ],
 )
 def test_tensors_of_sizes_that_cannot_be_are_refused(kind, tensor, shape, message, tmp_path):
-    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
-    config = BertConfig.from_dict(json.loads(values), source="huggingface")
+    config = published_config(kind)
     tensors = {**held(kind, "adapter"), f"base_model.model.{tensor}": np.zeros(shape, np.float32)}
     with pytest.raises(CheckpointError, match=message):
         peft_format.by_published_names(tensors, config, {"lora_alpha": 1}, tmp_path)
@@ -290,8 +294,7 @@ FAMILIES = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_heads_are_written_and_read(kind, head, tmp_path):
     """A query has an update; the pooler is trained if the head reads it, as that of ModernBERT for each token."""
-    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
-    config, family = BertConfig.from_dict(json.loads(values), source="huggingface"), families.of_record(FAMILIES[head])
+    config, family = published_config(kind), families.of_record(FAMILIES[head])
     random, scope = np.random.default_rng(0), "bert/encoder/layer_0/attention/self/query"
     shapes = {f"{scope}/{DOWN}": (12, 2), f"{scope}/{UP}": (2, 12), **registry.make_head(family.head).variables(config)}
     if trains_pooler(registry.make_head(family.head), config):
@@ -323,8 +326,7 @@ def test_other_heads_are_written_and_read(kind, head, tmp_path):
     ],
 )
 def test_models_that_peft_would_compute_otherwise_have_no_files_of_it(kind, layers, scope, message, tmp_path, caplog):
-    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
-    config = BertConfig.from_dict(json.loads(values), source="huggingface")
+    config = published_config(kind)
     updated = "bert/encoder/layer_0/attention/self/query"
     shapes = {f"{updated}/{DOWN}": (12, 2), f"{updated}/{UP}": (2, 12), **({f"{scope}/kernel": (12, 12)} if scope else {})}
     write_checkpoint(tmp_path / "model.ckpt", {name: np.zeros(shape, np.float32) for name, shape in shapes.items()})

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 from bert_tf.errors import CheckpointError
-from bert_tf.extensions.serve import app, running, worker
+from bert_tf.extensions.serve import app, server, worker
 from bert_tf.extensions.serve.call import Part
-from bert_tf.extensions.serve.server import Server
 from bert_tf.extensions.serve.service import Service
 from bert_tf.extensions.serve.settings import ServeConfig, configured
 from bert_tf.extensions.serve.worker import Description
@@ -147,7 +146,7 @@ class Running:
         self._waits = waits
         self.launcher = Launcher(*(toys or (Toy(description()),)))
         self.config = configured(*runs, **{"port": 0, "grace_s": 5.0, **settings})
-        self._listener = running.listening(self.config.address)
+        self._listener = server.listening(self.config.address)
         self.port = self._listener.getsockname()[1]
         self.error: BaseException | None = None  # that ended it
         self._made = threading.Event()
@@ -162,9 +161,9 @@ class Running:
     async def _serve(self, config: ServeConfig) -> None:
         self.loop = asyncio.get_running_loop()
         self.service = Service(config, launch=self.launcher)
-        self.server = Server(app.make(self.service, config.address), config, stopping=self.service.stop)
+        self.server = server.Server(app.make(self.service, config.address), config, stopping=self.service.stop)
         self._made.set()
-        await running.until_signal(self.service, self.server, self._listener)
+        await server.until_signal(self.service, self.server, self._listener)
 
     def __enter__(self) -> Running:
         self._thread.start()

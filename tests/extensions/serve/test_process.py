@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import psutil
@@ -63,72 +62,6 @@ class Command:
         self.process.wait(30)
 
 
-class Load:
-    """Clients that ask again and again until they are told to go, and keep what is not an answer."""
-
-    def __init__(self, port, expected, clients=6):
-        self._port, self._expected = port, expected
-        self.good, self.others, self.seen = 0, [], set()
-        self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(clients)]
-        for thread in self._threads:
-            thread.start()
-
-    def _ask(self, number):
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        while True:
-            number = (number + 1) % len(ROWS)
-            try:
-                connection.request("POST", "/predict", json.dumps({"rows": [ROWS[number]]}))
-                answer = connection.getresponse()
-                said = json.loads(answer.read())
-                checkpoint, (found,) = said["model"]["checkpoint"], said["predictions"]
-                assert found["probabilities"] == pytest.approx(self._expected[checkpoint][number], abs=1e-5)
-                if answer.headers["connection"] == "close":
-                    return
-                self.good += 1
-                self.seen.add(checkpoint)
-            except BaseException as error:
-                self.others.append(repr(error))
-                return
-
-    def join(self):
-        for thread in self._threads:
-            thread.join(60)
-            assert not thread.is_alive()
-
-
-def probabilities(run, step):
-    with bert_tf.load(run / f"model.ckpt-{step}") as model:
-        return [one.probabilities for one in model.predict(ROWS)]
-
-
-@pytest.mark.slow
-def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_path, project):
-    run = write(tmp_path / "run", project, "classification", steps=(40, 20))
-    expected = {f"model.ckpt-{step}": probabilities(run, step) for step in (40, 20)}
-    with Command(run, tmp_path / "log", "--workers=2", "--watch", "--admin") as command:
-        assert "weights of" in command.wait_for("serving ").string
-        command.wait_for("first worker ready")
-        load = Load(command.port, expected)
-        time.sleep(1)
-        os.kill(command.workers[0], signal.SIGKILL)
-        command.wait_for("go to another|takes its place")
-        (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-40"\n')  # --watch sees it
-        command.wait_for("serving .*model.ckpt-40")
-        command.process.send_signal(signal.SIGHUP)
-        command.wait_for("(?s)serving [^\\n]*model.ckpt-40.*serving [^\\n]*model.ckpt-40")
-        time.sleep(0.5)
-        workers = command.workers
-        command.process.send_signal(signal.SIGTERM)
-        load.join()
-        assert load.others == []
-        assert load.good > 20
-        assert load.seen == set(expected)
-        assert command.process.wait(30) == 0
-        assert not any(psutil.pid_exists(worker) for worker in workers)
-        assert "Traceback" not in command.log
-
-
 @pytest.mark.slow
 def test_workers_end_with_the_process_that_listens(tmp_path, project):
     run = write(tmp_path / "run", project, "tags")
@@ -160,6 +93,8 @@ def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_
                 assert found == pytest.approx(wanted, abs=1e-5)
             command.wait_for("first worker ready")
             os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
+        command.process.send_signal(signal.SIGHUP)
+        command.wait_for("(?s)serving .*serving ")
         for process in psutil.Process(command.process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 assert not any("tensorflow" in mapped.path for mapped in process.memory_maps())

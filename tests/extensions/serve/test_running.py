@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from bert_tf.errors import DeviceError, FlagError
-from bert_tf.extensions.serve import running, workers
+from bert_tf.extensions.serve import command, server, workers
 from bert_tf.extensions.serve.service import Watch
 from bert_tf.extensions.serve.settings import Address, configured
 from tests.extensions.serve.fakes import Launcher, Toy, description
@@ -18,19 +18,19 @@ def test_a_missing_package_is_named(monkeypatch, name):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None if asked == name else found(asked))
     with pytest.raises(FlagError, match=f"serve needs {name}: pip install 'uvicorn"):
-        running.run_service(configured("out"))
+        command.run_service(configured("out"))
 
 
 def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not_there(tmp_path, monkeypatch):
-    with running.listening(Address(port=0)) as other:
+    with server.listening(Address(port=0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(DeviceError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use; name others"):
-            running.listening(Address(port=port))
+            server.listening(Address(port=port))
     with pytest.raises(DeviceError, match="cannot listen on 192.0.2.1 port 8500: .*; name others with --host and --port"):
-        running.listening(Address(host="192.0.2.1"))
+        server.listening(Address(host="192.0.2.1"))
     monkeypatch.setattr(workers, "launched", Launcher(Toy(description(), problem="no such run")))
     with pytest.raises(workers.StartError, match="^no such run$"):
-        running.run_service(configured(str(tmp_path / "nothing"), port=0))
+        command.run_service(configured(str(tmp_path / "nothing"), port=0))
 
 
 def test_each_goes_to_its_group():

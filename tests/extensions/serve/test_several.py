@@ -9,20 +9,17 @@ import re
 import shlex
 import subprocess
 import urllib.parse
-import urllib.request
 
 import jsonschema
 import pytest
 
-from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.errors import FlagError
 from bert_tf.extensions.serve import question
 from bert_tf.extensions.serve.settings import Limits, configured, names_of
-from bert_tf.extensions.serve.several import ServedTogether
-from bert_tf.extensions.serve.worker import Served
+from bert_tf.extensions.serve.worker import served
 from bert_tf.extensions.together.joint import JointForward
 from tests.extensions.serve.fakes import READER, Loading, Running, Toy, description, message
 from tests.extensions.serve.runs import write
-from tests.extensions.serve.test_process import Command
 
 RUNS = ("/runs/first", "/runs/a b")
 PAIRS = dataclasses.replace(READER, family=dataclasses.replace(READER.family, texts=2))
@@ -79,12 +76,10 @@ class TestAnswers:
             assert said["answers"][name]["predictions"] == [[number, "predict", "a"], [number, "predict", "b"]]
             assert said["answers"][name] == service.ask(f"/predict/{urllib.parse.quote(name)}", {"rows": ["a", "b"]})[1]
 
-    def test_of_no_rows_are_none_for_each_model(self, service):
-        assert [one["predictions"] for one in service.ask("/predict", {"rows": []})[1]["answers"].values()] == [[], []]
-
-    def test_a_row_may_be_the_body(self, service):
+    def test_a_row_may_be_the_body_and_of_no_rows_there_are_none(self, service):
         _, said, _ = service.ask("/predict", {"text": "a", "models": ["first"]})
         assert said["answers"]["first"]["predictions"] == [[0, "predict", "a"]]
+        assert [one["predictions"] for one in service.ask("/predict", {"rows": []})[1]["answers"].values()] == [[], []]
 
     @pytest.mark.parametrize(
         ("trunks", "tokens"), [(("a", "a", "a"), 4 + 3), (("a", "b", "a"), 2 * (4 + 3)), (("a", "b", "c"), 3 * (4 + 3))]
@@ -96,30 +91,6 @@ class TestAnswers:
             assert toys.batches == [[("predict", (0, 1, 2), tokens)]]
             status, line = message(running.ask("/predict", {"rows": ["a b", "c d"]}))
             assert (status, f"at most {tokens}; send less" in line) == (413, True)
-
-    def test_batches_have_the_tokens_of_all_models_that_share_nothing(self):
-        toys = Toys(description(trunk="a"), description(trunk="b"))
-        with Running(toys, runs=RUNS, batch_tokens=12) as running:
-            running.ask("/predict", {"rows": ["a", "b", "c"]})
-            assert sorted(part for batch in toys.batches for part in batch) == [
-                ("predict", (0, 1), 6),
-                ("predict", (0, 1), 12),
-            ]
-
-    def test_models_share_batches(self):
-        toys = Toys()
-        with Running(toys, runs=RUNS, batch_tokens=100) as running:
-            parts = [
-                dataclasses.replace(
-                    question.read("predict", b'{"text": "a"}', READER, Limits(), batch_tokens=9)[0], models=(n,)
-                )
-                for n in (0, 1)
-            ]
-            workers = running.service.workers
-            with workers.queue._changed:  # both are put before one is taken
-                futures = [future for part in parts for future in workers.submit([part])]
-            assert [future.result(10) for future in futures] == [[b'[0, "predict", "a"]'], [b'[1, "predict", "a"]']]
-        assert toys.batches == [[("predict", (0,), 3), ("predict", (1,), 3)]]
 
 
 @pytest.mark.parametrize(
@@ -269,11 +240,6 @@ class TestSettings:
             configured("a", str(tmp_path / "exported"))
 
 
-def post(port, path, body):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body, timeout=60) as answer:
-        return answer.read()
-
-
 KINDS = {"classes": "classification", "words": "tags", "number": "regression"}
 
 
@@ -286,19 +252,19 @@ class TestRealModels:
 
     @pytest.fixture(scope="class")
     def together(self, runs):
-        served = ServedTogether(configured(*map(str, runs), encode=True))
-        served.load()
-        return served
+        made = served(configured(*map(str, runs), encode=True))
+        made.load()
+        return made
 
-    def parts(self, served, body):
-        return question.read_several(json.dumps(body).encode(), served.descriptions, Limits(), batch_tokens=99)[1]
+    def parts(self, together, body):
+        return question.read_several(json.dumps(body).encode(), together.descriptions, Limits(), batch_tokens=99)[1]
 
     def test_each_answers_with_the_bytes_of_its_own_service(self, runs, together):
         rows = ["rain came over the old wind", "a red pear", "rain came over the old wind"]
         (part,) = self.parts(together, {"rows": rows})
         (answer,) = together.answers([part])
         for (number, found), run in zip(part.of_models(answer), runs):
-            alone = Served(configured(str(run)))
+            alone = served(configured(str(run)))
             body = json.dumps({"rows": rows[:2]}).encode()
             (own,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
             assert found[:2] == alone.answers([own])[0], number
@@ -319,51 +285,28 @@ class TestRealModels:
 
     def test_the_trunk_tells_models_of_other_lowest_layers_apart(self, runs, project, tmp_path):
         other = write(tmp_path / "other", project, "classification", [21])
-        trunks = [one.trunk for one in ServedTogether(configured(*map(str, runs), str(other))).descriptions]
+        trunks = [one.trunk for one in served(configured(*map(str, runs), str(other))).descriptions]
         assert len(set(trunks[:3])) == 1
         assert trunks[3] not in trunks[:3]
 
     def test_weights_are_those_of_predictions_and_of_other_calls(self, runs, together):
         for run, described in zip(runs, together.descriptions):
-            own = Served(configured(str(run))).model.weight_bytes
+            own = served(configured(str(run))).model.weight_bytes
             assert described.weight_bytes == 2 * own
 
     def test_the_engine_is_closed_with_the_models(self, runs, monkeypatch):
         closed = []
         monkeypatch.setattr(JointForward, "close", lambda joint: closed.append(joint))
-        served = ServedTogether(configured(*map(str, runs)))
-        served.close()
+        served(configured(*map(str, runs))).close()
         assert closed == []
-        served = ServedTogether(configured(*map(str, runs)))
-        served.load()
-        served.close()
+        made = served(configured(*map(str, runs)))
+        made.load()
+        made.close()
         assert len(closed) == 1
 
     def test_other_calls_are_of_one_model(self, runs, together):
         (part,) = question.read("encode", b'{"text": "rain"}', READER, Limits(), batch_tokens=99)
-        alone = Served(configured(str(runs[0]), encode=True))
+        alone = served(configured(str(runs[0]), encode=True))
         (predict,) = self.parts(together, {"text": "rain"})
         found, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])
         assert (found, len(predicted)) == (alone.answers([part])[0], 3)
-
-    def test_models_of_other_lengths_are_refused(self, runs, project, tmp_path):
-        other = write(tmp_path / "other", project, "classification")
-        record = json.loads((other / "run_config.json").read_text())
-        record["training"]["max_seq_length"] = 12
-        (other / "run_config.json").write_text(json.dumps(record))
-        served = ServedTogether(configured(str(runs[0]), str(other)))
-        with pytest.raises(CheckpointError, match="other/.*: its max seq length differs from that of .*; such models share no"):
-            served.load()
-
-    def test_the_command_serves_all_of_them(self, runs, tmp_path):
-        body = json.dumps({"rows": ["rain came over the wind"]}).encode()
-        expected = {}
-        for name, run in zip(KINDS, runs):
-            alone = Served(configured(str(run)))
-            (part,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
-            expected[name] = [json.loads(row) for row in alone.answers([part])[0]]
-        with Command(runs[0], tmp_path / "log", *map(str, runs[1:]), "--workers=2") as command:
-            command.wait_for("(?s)first worker ready.*serving ")
-            found = {name: json.loads(post(command.port, f"/predict/{name}", body)) for name in KINDS}
-            assert {name: answer["predictions"] for name, answer in found.items()} == expected
-            assert json.loads(post(command.port, "/predict", body))["answers"] == found

@@ -14,7 +14,6 @@ from bert_tf.errors import FlagError
 from bert_tf.extensions.serve import forms, openapi, question, worker
 from bert_tf.extensions.serve.call import Failed, every, plain
 from bert_tf.extensions.serve.settings import Limits, configured
-from bert_tf.extensions.serve.worker import Served
 from bert_tf.run_layout import RECORD
 from tests import pretrained
 from tests.batch.runs import write_run
@@ -24,7 +23,7 @@ PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 
 
 def served_by(run, **settings):
-    return Served(configured(str(run), **settings))
+    return worker.served(configured(str(run), **settings))
 
 
 def parts_of(served, *asked, batch_tokens=2048):

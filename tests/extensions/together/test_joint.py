@@ -1,14 +1,16 @@
-"""Several models in one graph: bits of each, and what is computed once."""
+"""Several models in one graph: bits of each, and what is computed once; and in `predict`, with a file for each."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import model_reader
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward, Tower
@@ -19,35 +21,32 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV
-from tests import classifier
-from tests.tiny import write_project
+from tests import classifier, lines
+from tests.batch.runs import changed, write_run
+from tests.tiny import held
 
-WAYS = {
-    "head": {"freeze": "embeddings,0-2,pooler"},
-    "upper": {"freeze": "embeddings,0-1"},
-    "lora": {"lora_rank": 2, "freeze": "0-1", "lora_targets": "all"},
-    "whole": {},
-}
+ROWS = "#1 String\t#2 String\nrain came\tstorm went\nbread blue\tsoup red\n"
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "project", layers=3)
-
-
-@pytest.fixture(scope="module")
-def runs(own, tmp_path_factory):
-    """Runs of one parent by what is trained; not to be changed."""
+def runs(project, tmp_path_factory):
+    """Models by what differs from the first one: the upper layer; updates of it; all. Not to be changed."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, flags in WAYS.items():
-        assert classifier.run(*own.flags(folder / name, do_train=True, num_train_steps=3, learning_rate=0.01, **flags)) == 0
-    return {name: loading.load(str(folder / name / "model.ckpt-3"), ModelOverrides()) for name in WAYS}
+    head = write_run(folder / "head", project, [3], layers=3)
+    name = "bert/encoder/layer_2/output/dense/kernel"
+    changed(folder / "upper", head, 3, **{name: held(head / "model.ckpt-3")[name] + 1})
+    parent = {"init_checkpoint": head / "model.ckpt-3", "bert_config_file": head / "bert_config.json"}
+    updates = {"lora_rank": 2, "freeze": "0-1", "lora_targets": "all", "num_train_steps": 3, "learning_rate": 0.01}
+    assert classifier.run(*project.flags(folder / "lora", do_train=True, **parent, **updates)) == 0
+    write_run(folder / "whole", project, [4], layers=3)
+    names = ("head", "upper", "lora", "whole")
+    return {name: loading.load(saved.best_or_newest(folder / name), ModelOverrides()) for name in names}
 
 
 @pytest.fixture(scope="module")
-def columns(own, runs):
+def columns(project, runs):
     model = runs["head"]
-    return model.task.family.features(model.task.examples(own.data_dir, DEV), model.tokenizer, model.limits)
+    return model.task.family.features(model.task.examples(project.data_dir, DEV), model.tokenizer, model.limits)
 
 
 def alone(model, columns, execution, batch_size=4):
@@ -139,3 +138,35 @@ def test_models_that_read_texts_otherwise_are_refused(runs):
     other = loading.load(runs["upper"].prefix, ModelOverrides(max_seq_length=12))
     with pytest.raises(CheckpointError, match="its max seq length differs from that of .*; such models share no layers"):
         JointForward([runs["head"], other], Machine(session_config()), Execution())
+
+
+def test_each_file_has_the_bytes_of_its_own_model(runs, tmp_path):
+    (tmp_path / "rows.tsv").write_text(ROWS)
+    ends = f"--input={tmp_path / 'rows.tsv'}", f"--output={tmp_path / 'out.tsv'}"
+    assert lines.run("predict", f"--checkpoint={runs['head'].folder},{runs['lora'].folder}", *ends) == 0
+    for name in ("head", "lora"):
+        assert lines.run("predict", f"--checkpoint={runs[name].folder}", ends[0], f"--output={tmp_path / 'alone.tsv'}") == 0
+        assert (tmp_path / f"out-{name}.tsv").read_bytes() == (tmp_path / "alone.tsv").read_bytes()
+        (tmp_path / "alone.tsv").unlink()
+        (tmp_path / "alone.tsv.job.json").unlink()
+    assert not (tmp_path / "out.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        ("{a},{nowhere}", [], "no checkpoint of this name"),
+        ("{a},{copy}", [], "--checkpoint: two models are named head: their predictions would be one file"),
+        ("{a},{b}", ["--average_outputs"], "--average_outputs: takes a pattern, not several models"),
+        ("{a},{b}", ["--output=-"], "--checkpoint: several models read and write files, no pipe"),
+        ("{a},{b}", ["--engine=onnxruntime"], "--engine=onnxruntime: several checkpoints are computed by TensorFlow"),
+    ],
+)
+def test_what_several_models_cannot_do_is_one_line(runs, names, more, message, tmp_path, capsys):
+    copy = shutil.copytree(runs["head"].folder, tmp_path / "head")
+    named = names.format(a=runs["head"].folder, b=runs["lora"].folder, copy=copy, nowhere=tmp_path / "nowhere")
+    (tmp_path / "rows.tsv").write_text(ROWS)
+    ends = [f"--input={tmp_path / 'rows.tsv'}", f"--output={tmp_path / 'out.tsv'}"]
+    assert lines.run("predict", f"--checkpoint={named}", *ends, *more) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not list(tmp_path.glob("out*"))
