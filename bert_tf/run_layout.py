@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -95,6 +96,11 @@ def names(parts: tuple[Part, ...]) -> Iterator[str]:
 def folders() -> tuple[str, ...]:
     """A run's own folders; half-written files are deleted there too."""
     return tuple(name.partition("/")[0] for name in names((*of_training(), *OF_RESULTS)) if "/" in name)
+
+
+def run_of(folder: Path) -> Path:
+    """The folder of the run that a checkpoint's folder belongs to: above that of the best checkpoint, or of an average."""
+    return folder.parent if folder.name in MODELS and os.path.isfile(folder.parent / RECORD) else folder
 
 
 def refuse_taken_name(output: Path) -> None:

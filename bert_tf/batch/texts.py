@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf.batch.inputs import CHUNK, chunked, left_out_or_refused
 from bert_tf.batch.job import Columns
+from bert_tf.errors import FlagError
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
@@ -25,12 +26,22 @@ _TEXT = "text"  # column of a file without columns
 class TextInputs:
     """How to read files of texts; see `inputs.Inputs`.
 
-    The suffix tells the format: .tsv, .csv, .jsonl; any other has a text per line, or a pair separated by ` ||| `.
+    The suffix tells the format: .tsv, .csv, .jsonl; any other has a text per line, or a pair separated by ` ||| `. If columns
+    are named, .txt is a table, too.
     """
 
     columns: Columns  # with the formats of `job.TEXT_FILES`
     skip_bad_rows: bool = False  # leaves out unusable rows
     chunk: int | None = None  # texts computed together; None for `inputs.CHUNK`
+
+    def __post_init__(self) -> None:
+        columns = self._named_columns
+        if columns and self.columns.file_format == tables.LINES:
+            raise FlagError(f"--{columns[0]}: --file_format={tables.LINES} reads a text in each line; leave one out")
+
+    @property
+    def _named_columns(self) -> list[str]:
+        return [name for name in self.columns.given() if name != "file_format"]
 
     @property
     def chunk_size(self) -> int:
@@ -56,12 +67,10 @@ class TextInputs:
         return examples if self.columns.id_column else map(_by_line, examples)
 
     def _has_lines(self, source: str) -> bool:
-        columns = self.columns.given()
-        form = columns.pop("file_format", None)
-        if form is not None:
-            return bool(form == tables.LINES)
+        if self.columns.file_format is not None:
+            return self.columns.file_format == tables.LINES
         name = source.removesuffix(".gz")
-        return Path(name).suffix.lower() == _TXT or (tables.form_of(name) is None and not columns)
+        return not self._named_columns and (Path(name).suffix.lower() == _TXT or tables.form_of(name) is None)
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:

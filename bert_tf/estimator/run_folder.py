@@ -110,15 +110,10 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
 def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
     """Locks the folders that hold a run, as `writing` does; of its best checkpoint and averages that of the run."""
     with contextlib.ExitStack() as locks:
-        for folder in sorted({_of_run(os.path.realpath(folder)) for folder in folders}):
-            if os.path.isfile(os.path.join(folder, RECORD)):
+        for folder in sorted({run_layout.run_of(Path(folder).resolve()) for folder in folders}):
+            if os.path.isfile(folder / RECORD):
                 locks.enter_context(writing(folder, instead="name an output in another folder"))
         yield
-
-
-def _of_run(folder: str) -> str:
-    parent, name = os.path.split(folder)
-    return parent if name in run_layout.MODELS and os.path.isfile(os.path.join(parent, RECORD)) else folder
 
 
 def delete_unfinished(folder: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.batch.job import Columns
 from bert_tf.batch.texts import TextInputs
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 
 
 def read(path, *, skip_bad_rows=False, **columns):
@@ -34,10 +34,16 @@ READ = [("1", 'one "quoted"\ttext'), ("2", "a", "b"), ("3", "x ||| y", "z")]
         ("a.jsonl", '{"text": "one"}\n{"text": "two ||| three"}\n', {}, [("1", "one"), ("2", "two ||| three")]),
         ("a", "x\tone\n", {"file_format": "tsv", "text_a": "2"}, [("1", "one")]),
         ("a.tsv", "no\ttable\n", {"file_format": "text"}, [("1", "no\ttable")]),
+        ("a.txt", "id\tbody\nq\tone\n", {"id_column": "id", "text_a": "body"}, [("q", "one")]),
     ],
 )
 def test_lines_and_columns_of_tables(tmp_path, name, text, columns, expected):
     assert read(written(tmp_path, name, text), **columns) == expected
+
+
+def test_columns_of_lines_are_refused():
+    with pytest.raises(FlagError, match="--text_a: --file_format=text reads a text in each line; leave one out"):
+        TextInputs(Columns(text_a="body", file_format="text"))
 
 
 @pytest.mark.parametrize(

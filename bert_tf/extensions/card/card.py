@@ -70,10 +70,9 @@ class Model:
     @functools.cached_property
     def run(self) -> Run:
         """The run of the weights, with results of these weights alone; empty if its files are missing."""
-        name, above = self.trained.folder.name, self.trained.folder.parent
-        is_inner = name in run_layout.MODELS and (above / run_layout.RECORD).is_file()
+        name = self.trained.folder.name
         try:
-            run = run_files.read_runs([above if is_inner else self.trained.folder])[0]
+            run = run_files.read_runs([run_layout.run_of(self.trained.folder)])[0]
         except OutputError:
             return Run("", self.trained.folder, {}, (), (), (), ())
         own, ending = run.own, f" ({name})" if name in run_layout.AVERAGES else ""

@@ -26,6 +26,7 @@ from bert_tf.io import atomic
 
 _ROWS = 300  # more do not change the ranges
 _OF_TRAINING = "*-train-*.safetensors"
+_FOLD = "fold-"  # begins the name of a fold's folder; features of all folds are in the folder above
 _COLUMNS = ("token_ids", "lengths", "first_lengths")
 
 
@@ -79,10 +80,14 @@ class Calibration:
 
 
 def _newest(trained: Trained) -> Path:
-    files_by_age = sorted((trained.folder / run_layout.FEATURES).glob(_OF_TRAINING), key=lambda path: path.stat().st_mtime_ns)
+    run = run_layout.run_of(trained.folder)
+    folders = [run, run.parent] if run.name.startswith(_FOLD) else [run]
+    found = (path for folder in folders for path in (folder / run_layout.FEATURES).glob(_OF_TRAINING))
+    files_by_age = sorted(found, key=lambda path: path.stat().st_mtime_ns)
     if not files_by_age:
         raise CheckpointError(
-            f"{trained.prefix}: int8 takes its ranges from the texts of the training, and {trained.folder} has no"
-            f" {run_layout.FEATURES}/{_OF_TRAINING}; take the folder of the run, or --precision=bfloat16"
+            f"{trained.prefix}: int8 takes its ranges from the texts of the training, and {run} has no"
+            f" {run_layout.FEATURES}/{_OF_TRAINING}; take the folder of the run, --precision=bfloat16, or ONNX Runtime, whose"
+            " int8 needs no texts"
         )
     return files_by_age[-1]

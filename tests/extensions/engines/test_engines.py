@@ -12,7 +12,7 @@ import pytest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.extensions.engines import converted, converted_engine
+from bert_tf.extensions.engines import converted, converted_engine, openvino_model
 from bert_tf.extensions.engines.converted import FOLDER
 from bert_tf.extensions.engines.registry import AUTOMATIC, ONNXRUNTIME_ROW, OPENVINO_ROW
 from bert_tf.head_spec import VECTORS, HeadSpec
@@ -123,9 +123,18 @@ def test_an_int8_product_by_hand():
     np.testing.assert_allclose(found, [first, [0.0, 10.0]], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("place", ["best", "fold-2", "fold-2/ema"])
+def test_texts_of_the_training_are_found_above_the_folder_of_a_checkpoint(tmp_path, place):
+    keep_training_texts(tmp_path)
+    model = trained(tmp_path / place)
+    for folder in (model.folder, model.folder.parent):
+        (folder / "run_config.json").touch()
+    assert openvino_model.Calibration(model).path.parent == tmp_path / "features"
+
+
 def test_int8_needs_the_texts_of_the_training_undamaged(tmp_path):
     made, model = engine("openvino", tmp_path, "int8"), trained(tmp_path / "run")
-    with pytest.raises(CheckpointError, match=r"int8 takes its ranges .* take the folder of the run, or --precision=bfloat16"):
+    with pytest.raises(CheckpointError, match=r"int8 takes its ranges .* take the folder of the run, --precision"):
         made.load(model)
     keep_training_texts(tmp_path / "run")
     (path,) = (tmp_path / "run" / "features").iterdir()
