@@ -96,7 +96,14 @@ class _Raw(str):
     """Markdown, as opposed to text."""
 
 
-def render(model: Model, *, place: str = ".", architecture: Architecture | None = None, long_texts: Sequence[str] = ()) -> str:
+def render(
+    model: Model,
+    *,
+    what: str = "TensorFlow checkpoint",
+    place: str = ".",
+    architecture: Architecture | None = None,
+    long_texts: Sequence[str] = (),
+) -> str:
     """Returns the card of a run, or with an architecture that of an export for transformers.
 
     `place` is the model seen from the card's folder, `long_texts` Markdown on truncation.
@@ -108,7 +115,7 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
     text = _template().render(
         metadata=_Raw(_metadata(model, architecture)),
         model=model,
-        what=_code(architecture.name) if architecture else "TensorFlow checkpoint",
+        what=_code(architecture.name) if architecture else what,
         learned="pre-trained" if kind == PRETRAINING else "fine-tuned",
         version=mapping(model.run.record, "versions").get("bert_tf", versions.__version__),
         family=family,

@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf import extension, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.errors import OutputError
+from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.extensions.card import Credits
 from bert_tf.io import atomic, lock
 from bert_tf.io.files import PIPE
@@ -55,6 +55,9 @@ def write(settings: CardSettings) -> Path:
     if settings.output is not None and settings.output != PIPE:
         run_layout.refuse_own_file(settings.output)
     trained = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
+    if not trained.has_checkpoint:
+        why = "export wrote the card of this model, and results of its run are not here"
+        raise CheckpointError(f"{settings.run}: {why}; name the run, or export it again with --license and the other flags")
     trained.refuse(trained.task.family)
     is_folder = os.path.isdir(settings.run)
     place = "." if is_folder else os.path.basename(trained.prefix)

@@ -96,7 +96,7 @@ def write_files(exported: ExportJob, folder: Path) -> None:
     """Writes what is beside the graphs of a model."""
     write_kept_files(exported, folder)
     (folder / run_layout.CONFIG).write_text(exported.trained.config.to_json() + "\n", encoding="utf-8")
-    write_card(exported, folder / run_layout.CARD)
+    write_card(exported, folder / run_layout.CARD, what="Model in ONNX")
 
 
 def write_requirements(vocabulary: Vocabulary, folder: Path) -> None:

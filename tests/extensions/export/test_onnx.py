@@ -256,7 +256,10 @@ def test_a_foreign_graph_is_one_line(copy):
         bert_tf.load(copy)
 
 
-def test_the_card_may_be_edited(copy):
+def test_the_card_may_be_edited_and_is_only_written_anew_from_the_run(copy):
+    assert "\nModel in ONNX, fine-tuned with" in (copy / "MODEL_CARD.md").read_text()
+    with pytest.raises(CheckpointError, match="results of its run are not here; name the run, or export it again"):
+        bert_tf.write_card(copy, license="mit")
     (copy / "MODEL_CARD.md").write_text("ours")
     assert bert_tf.load(copy).labels == ("0", "1")
 
