@@ -60,7 +60,7 @@ class ExportSettings:
             if self.format not in (None, *OPENERS):
                 known = ", ".join(OPENERS)
                 raise FlagError(f"--format={self.format}: cannot be opened here; name {known}, or leave out --compare")
-            idle = next((name for name in _OF_KEPT if name in changed(self)), None)
+            idle = next((name for name in changed(self) if name in (*_OF_KEPT, *changed(self.options.credits))), None)
             if idle:
                 raise FlagError(f"--{idle}: --compare keeps no export, and measures each on dev; leave it out")
         else:
@@ -71,12 +71,7 @@ class ExportSettings:
             for name in ("format", "output"):
                 if getattr(self, name) is None:
                     raise FlagError(f"--{name} is required")
-        if "max_loss_of_metric" in changed(self.options) and self.options.precision == "float32":
-            raise FlagError("--max_loss_of_metric: is for --precision=int8 or bfloat16; leave it out")
-        if self.options.gate_data and self.options.precision == "float32" and self.format != "huggingface":
-            raise FlagError(
-                "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface; nothing else"
-            )
+            FORMATS[self.format or ""].refuse_idle(self.options)
 
 
 def export(settings: ExportSettings) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extension, extras
 from bert_tf.errors import FlagError
 from bert_tf.io import files
-from bert_tf.settings import group, setting
+from bert_tf.settings import changed, group, setting
 
 if TYPE_CHECKING:
     from bert_tf.batch.engine import Compute
@@ -60,6 +60,9 @@ class Format:
     precisions: tuple[str, ...] = ("float32",)
     is_converted: bool = False  # to what an engine computes
     record: Callable[[ExportJob, Path], Mapping[str, Any]] | None = None  # more facts for the record, once all is written
+    reads_pairs: bool = True  # whether texts come in pairs determines what is written
+    writes_card: bool = False
+    measures_long_texts: bool = False
 
     def require(self, precision: str) -> None:
         """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
@@ -71,6 +74,22 @@ class Format:
         if self.extra and missing:
             raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra)}")
 
+    def refuse_idle(self, options: ExportOptions) -> None:
+        """Raises FlagError for an option without effect on this format in its precision."""
+        is_reduced, credit = options.precision != PRECISIONS[0], next(iter(changed(options.credits)), None)
+        if "max_loss_of_metric" in changed(options) and not is_reduced:
+            raise FlagError("--max_loss_of_metric: is for --precision=int8 or bfloat16; leave it out")
+        if options.gate_data and not (is_reduced or self.measures_long_texts):
+            raise FlagError(
+                "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface; nothing else"
+            )
+        if options.pairs is not None and not self.reads_pairs:
+            raise FlagError(f"--{'' if options.pairs else 'no'}pairs: --format={self.name} reads ids alone; leave it out")
+        if credit and not self.writes_card:
+            raise FlagError(
+                f"--{credit}: --format={self.name} has no model card; leave it out (python -m bert_tf card makes one)"
+            )
+
 
 def _late(module: str, name: str) -> Callable[..., Any]:
     """A function of this package that is imported when it is called."""
@@ -81,9 +100,16 @@ FORMATS: Mapping[str, Format] = {
     row.name: row
     for row in (
         Format("saved_model", _late("saved_model.writer", "write")),
-        Format("huggingface", _late("huggingface", "write")),
+        Format("huggingface", _late("huggingface", "write"), writes_card=True, measures_long_texts=True),
         Format(
-            "onnx", _late("onnx", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), True, _late("onnx", "record")
+            "onnx",
+            _late("onnx", "write"),
+            "onnx",
+            ("onnx", "onnxruntime"),
+            ("float32", "int8"),
+            is_converted=True,
+            record=_late("onnx", "record"),
+            writes_card=True,
         ),
         Format(
             "openvino",
@@ -92,6 +118,7 @@ FORMATS: Mapping[str, Format] = {
             ("onnx", "openvino", "nncf"),
             ("float32", "bfloat16", "int8"),
             is_converted=True,
+            reads_pairs=False,
         ),
     )
 }

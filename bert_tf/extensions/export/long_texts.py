@@ -64,6 +64,10 @@ def lines(exported: ExportJob) -> Iterator[str]:
         log.warning("long texts: %s", told)
         yield told
     if kind not in KINDS or (limits.long_text == TRUNCATE and (vocabulary.own_rules or not _may_read_pairs(exported))):
+        if exported.options.gate_data:
+            raise FlagError(
+                "--gate_data: nothing is measured on it, as long texts of this model are not compared; leave it out"
+            )
         return
     rule = _RULE if limits.long_text == TRUNCATE else _OTHER_RULE
     told = f"{rule.format(length=limits.max_seq_length, rule=limits.long_text)} {_measured(exported)}"

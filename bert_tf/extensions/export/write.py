@@ -184,12 +184,9 @@ class Exporter:
     @takes(Target)
     def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
         """See `Model.export`."""
-        model = self._model
-        return write(
-            dataclasses.replace(model.trained, given_task=model.task),
-            read_settings(Target, {"format": format, "output": output, **options}),
-            find_data=model.find_data,
-        )
+        model, target = self._model, read_settings(Target, {"format": format, "output": output, **options})
+        FORMATS[target.format].refuse_idle(target.options)
+        return write(dataclasses.replace(model.trained, given_task=model.task), target, find_data=model.find_data)
 
     def close(self) -> None:
         """Holds nothing."""

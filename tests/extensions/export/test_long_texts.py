@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tokenizers
 
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.export import long_texts, tokenizer_json
 from bert_tf.extensions.export.formats import ExportOptions
 from bert_tf.features import sentences
@@ -98,6 +98,8 @@ def test_vectors_and_options_of_long_texts_are_warned_of(tmp_path, kind, caplog)
 def test_nothing_is_said_where_nothing_differs_and_numbers_have_no_labels_that_change(tmp_path):
     assert not list(long_texts.lines(model(tmp_path / "a", pairs=False)))
     assert not list(long_texts.lines(model(tmp_path / "b", kind="tags")))
+    with pytest.raises(FlagError, match="--gate_data: nothing is measured on it"):
+        list(long_texts.lines(model(tmp_path / "c", kind="tags", gate_data="dev.tsv")))
     found = model(tmp_path, dataclasses.replace(pair(6, 6), label=1.0), kind="regression")
     difference = long_texts.measure(found, found.labelled()["dev"])
     assert difference.largest > 0

@@ -266,6 +266,8 @@ def test_the_card_may_be_edited_and_is_only_written_anew_from_the_run(copy):
 
 def test_what_needs_a_checkpoint_says_so(folder, run, tmp_path):
     model = bert_tf.load(folder)
+    with bert_tf.load(run) as whole, pytest.raises(FlagError, match="--gate_data: measures --precision=int8 or bfloat16"):
+        whole.export("onnx", tmp_path / "idle", gate_data="missing.tsv")
     for use in (lambda: model.explain(PAIRS[:1]), lambda: model.export("onnx", tmp_path / "again")):
         with pytest.raises(CheckpointError, match="an exported model has no weights for this; name the run"):
             use()

@@ -215,9 +215,14 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
             "--max_loss_of_metric: is for --precision=int8 or bfloat16; leave it out",
         ),
         (("--compare",), "--output: --compare keeps no export, and measures each on dev; leave it out"),
+        (("--format=openvino", "--nopairs"), "--nopairs: --format=openvino reads ids alone; leave it out"),
+        *(
+            ((f"--format={name}", "--license=mit"), f"--license: --format={name} has no model card; leave it out (python")
+            for name in ("saved_model", "openvino")
+        ),
     ],
 )
-def test_data_that_would_not_be_measured_is_refused(run, call, flags, message):
+def test_flags_without_effect_are_refused(run, call, flags, message):
     status, _, err = call("export", run, "--output=out", *flags)
     assert (status, err.count("\n")) == (2, 1)
     assert err.startswith(f"error: {message}")
