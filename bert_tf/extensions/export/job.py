@@ -70,10 +70,10 @@ def rule(family: Family) -> dict[str, Any]:
     return {DECISION: facts} if facts else {}
 
 
-def write_kept_files(exported: ExportJob, folder: Path) -> None:
-    """Writes the vocabulary and the rules of tokenization."""
-    vocabulary = exported.trained.vocabulary
-    of_words = {vocabulary.file: vocabulary.to_text_of_words()} if exported.family.reads_words else {}
+def write_kept_files(exported: ExportJob, folder: Path, *, for_package: bool = False) -> None:
+    """Writes the vocabulary and the rules of tokenization; other software gives a tagger its texts as words."""
+    vocabulary, gives_words = exported.trained.vocabulary, exported.family.reads_words and not for_package
+    of_words = {vocabulary.file: vocabulary.to_text_of_words()} if gives_words else {}
     for name, text in {**vocabulary.files(), **of_words}.items():
         if not (folder / name).exists():  # the settings of transformers include them
             (folder / name).write_text(text, encoding="utf-8")

@@ -94,7 +94,7 @@ def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:
 
 def write_files(exported: ExportJob, folder: Path) -> None:
     """Writes what is beside the graphs of a model."""
-    write_kept_files(exported, folder)
+    write_kept_files(exported, folder, for_package=True)
     (folder / run_layout.CONFIG).write_text(exported.trained.config.to_json() + "\n", encoding="utf-8")
     write_card(exported, folder / run_layout.CARD, what="Model in ONNX")
 

@@ -1,5 +1,6 @@
 """Whole models as ONNX: the same answers as the run, without TensorFlow."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -13,10 +14,12 @@ import pytest
 import bert_tf
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.extensions.calibrate.command import CalibrateSettings
-from bert_tf.extensions.export import command
+from bert_tf.extensions.export import command, onnx
 from bert_tf.extensions.export import onnx_folder as folders
 from bert_tf.settings import read_settings
-from tests.extensions.export import runs
+from bert_tf.tokenization.library import LibraryVocabulary
+from tests import tokenizer_files
+from tests.extensions.export import models, runs
 from tests.extensions.export.runs import CASES, MRPC, PAIRS, write_run
 
 pytestmark = pytest.mark.versions
@@ -120,6 +123,13 @@ def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, c
             np.testing.assert_allclose(exported.encode(texts, **options), expected, rtol=1e-4, atol=1e-5)
     (compared,) = command.compare(command.ExportSettings((project.init_checkpoint,), "onnx", compare=True))
     assert (compared.kind, compared.format) == ("similarity", "onnx")
+
+
+def test_a_tagger_keeps_the_tokenizer_that_reads_its_texts_here(tmp_path):
+    made, vocabulary = models.exported(tmp_path / "run", "tags"), LibraryVocabulary(tokenizer_files.byte_level())
+    job = dataclasses.replace(made, trained=dataclasses.replace(made.trained, vocabulary=vocabulary))
+    onnx.write_files(job, tmp_path)
+    assert (tmp_path / vocabulary.file).read_text() == vocabulary.to_text() != vocabulary.to_text_of_words()
 
 
 def test_int8_is_the_same_alone_and_among_others(run, tmp_path):
