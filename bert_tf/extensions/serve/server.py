@@ -204,9 +204,10 @@ def listening(address: Address) -> socket.socket:
         except BaseException:
             listener.close()
             raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+        why = files.reason(error) if isinstance(error, OSError) else "not the name of a host"
         raise DeviceError(
-            f"cannot listen on {address.host} port {address.port}: {files.reason(error)}; name others with --host and --port"
+            f"cannot listen on {address.host} port {address.port}: {why}; name others with --host and --port"
         ) from error
     return listener
 

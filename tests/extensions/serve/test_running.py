@@ -26,8 +26,9 @@ def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not
         port = other.getsockname()[1]
         with pytest.raises(DeviceError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use; name others"):
             server.listening(Address(port=port))
-    with pytest.raises(DeviceError, match="cannot listen on 192.0.2.1 port 8500: .*; name others with --host and --port"):
-        server.listening(Address(host="192.0.2.1"))
+    for host in ("192.0.2.1", "model..local", "a" * 64):
+        with pytest.raises(DeviceError, match=f"cannot listen on {host} port 8500: .*; name others with --host and --port"):
+            server.listening(Address(host=host))
     monkeypatch.setattr(workers, "launched", Launcher(Toy(description(), problem="no such run")))
     with pytest.raises(workers.StartError, match="^no such run$"):
         command.run_service(configured(str(tmp_path / "nothing"), port=0))
@@ -51,6 +52,7 @@ def test_each_goes_to_its_group():
         ({"layers": "x"}, "--layers=x: write whole numbers"),
         ({"watch": True, "run": "hub:org/name"}, "--watch: hub:org/name is not a local path, and models of the hub are"),
         ({"watch": True, "run": "ot/mrpc"}, "--watch: ot/mrpc is not a local path, and .*; correct the path, or leave out"),
+        *(({"watch": True, "run": name}, "--watch: .* is a pattern, whose matches may change") for name in ("ou*", "out:all")),
         ({"host": ""}, "--host is empty"),
     ],
 )
