@@ -64,10 +64,15 @@ class Trained:
         """The same model without its decision rule."""
         return dataclasses.replace(self, record={name: value for name, value in self.record.items() if name != DECISION})
 
+    @property
+    def fitted_on(self) -> Mapping[str, Any]:
+        """The examples that chose the decision rule; empty if there are none."""
+        decision = (load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
+        return decision.get("fitted_on") or {}
+
     def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
         """Warns if the decision rule was fitted on half of the examples that are evaluated."""
-        decision = (load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
-        fitted_on = (decision.get("fitted_on") or {}).get("data_sha256")
+        fitted_on = self.fitted_on.get("data_sha256")
         if fitted_on is not None and fitted_on == examples_sha256():
             log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
 

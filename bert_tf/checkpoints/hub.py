@@ -23,7 +23,9 @@ from bert_tf.io.log_form import log
 from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.tokenizer import SENTENCEPIECE
 
-MODULES, POOLING = "modules.json", "*_Pooling/config.json"  # of sentence-transformers
+# Of sentence-transformers.
+MODULES, POOLING = "modules.json", "*_Pooling/config.json"
+PROMPTS, LENGTHS = "config_sentence_transformers.json", "sentence_bert_config.json"
 
 _BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *SENTENCEPIECE)
 _SAFE, _TORCH = (
@@ -71,7 +73,7 @@ def fetch(hub_name: HubName) -> Fetched:
     """
     refuse_missing(hub_name)
     log.info("%s: from the Hugging Face hub%s", hub_name.name, f", revision {hub_name.revision}" if hub_name.revision else "")
-    folder = _snapshot(hub_name, (*_BESIDE, MODULES, POOLING, *_SAFE))
+    folder = _snapshot(hub_name, (*_BESIDE, MODULES, POOLING, PROMPTS, LENGTHS, *_SAFE))
     if weight_files.in_folder(folder) is None:
         folder = _snapshot(HubName(hub_name.name, folder.name), _TORCH)
     if weight_files.in_folder(folder) is None:

@@ -49,7 +49,7 @@ PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of sentence-transformers, that are computed here
 _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
-_FORMAT = b"3"  # of conversions: those of another one are made again
+_FORMAT = b"4"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
 _OF_CHOICE = "ForMultipleChoice"
@@ -252,6 +252,8 @@ def convert(
             record["max_seq_length"] = _length(source, config)
         if pooling:
             record[run_layout.POOLING] = pooling
+        if left_out := _left_out(source):
+            record[run_layout.LEFT_OUT] = left_out
         if record:
             (temporary / run_layout.RECORD).write_text(record_of(record), encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(SENTENCEPIECE):
@@ -300,6 +302,21 @@ def pooling_of(source: Path) -> str:
     return str(values.get("pooling_mode") or " and ".join(modes))
 
 
+def _left_out(source: Path) -> str:
+    """What sentence-transformers does to texts and vectors of a folder besides the pooling; empty if it does nothing else."""
+    modules, settings, lengths = (_parsed(source / name) for name in (hub.MODULES, hub.PROMPTS, hub.LENGTHS))
+    done = []
+    listed = [str(module.get("type")) for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
+    if any(kind.endswith(".Normalize") for kind in listed):
+        done.append("scales vectors to length 1 (normalize)")
+    prompts = settings.get("prompts") if isinstance(settings, dict) else None
+    if isinstance(prompts, dict) and (prompt := prompts.get(str(settings.get("default_prompt_name")))):
+        done.append(f"puts {prompt!r:.80} before each text")
+    if isinstance(lengths, dict) and lengths.get("do_lower_case") is True:
+        done.append("lower-cases texts (do_lower_case)")
+    return ", ".join(done)
+
+
 def _parsed(path: Path) -> Any:
     """None if there is no such file, or a damaged one."""
     with contextlib.suppress(OSError, ValueError):
@@ -337,7 +354,7 @@ def converted(
     name = of_hub.name.rpartition("/")[2] if of_hub else source.name
     weights = weight_files.in_folder(source)
     beside = (CONFIG_NAME, VOCABULARY_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *SENTENCEPIECE)
-    of_vectors = (source / hub.MODULES, *sorted(source.glob(hub.POOLING)))
+    of_vectors = (*(source / name for name in (hub.MODULES, hub.PROMPTS, hub.LENGTHS)), *sorted(source.glob(hub.POOLING)))
     _add(digest, (*(source / name for name in beside), *of_vectors, *(weight_files.all_of(weights) if weights else ())))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))

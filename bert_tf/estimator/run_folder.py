@@ -57,7 +57,8 @@ def _is_setting(row: Setting, value: object) -> bool:
 
 # Keys of a record that other commands read, besides settings of tasks, with a check of their values.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator", run_layout.POOLING), _is_text),
+    **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
+    **dict.fromkeys((run_layout.POOLING, run_layout.LEFT_OUT), _is_text),
     **dict.fromkeys(
         setting_names(CustomSettings, is_column=True), lambda value: value is None or (_is_text(value) and value != "")
     ),

@@ -232,9 +232,18 @@ def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path
 def test_the_pooling_of_sentence_transformers_is_recorded(folder, tmp_path, pooling, others, recorded):
     plain = huggingface.converted(folder, tmp_path)
     write_modules(folder, pooling, *others)
-    found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found) == {"pooling": recorded}
+    found = run_folder.trained(huggingface.converted(folder, tmp_path))
+    assert found.pop("left_out", "") == ("scales vectors to length 1 (normalize)" if "Normalize" in others else "")
+    assert found == {"pooling": recorded}
     assert run_folder.trained(plain) == {}
+
+
+def test_prompts_and_lower_case_of_sentence_transformers_are_recorded(folder, tmp_path):
+    prompts = {"prompts": {"query": "q: ", "document": "passage: "}, "default_prompt_name": "document"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    found = run_folder.trained(huggingface.converted(folder, tmp_path))
+    assert found == {"left_out": "puts 'passage: ' before each text, lower-cases texts (do_lower_case)"}
 
 
 @pytest.mark.parametrize("text", ["{}", "[", '["Pooling"]'])

@@ -101,12 +101,13 @@ def render(
     *,
     what: str = "TensorFlow checkpoint",
     place: str = ".",
+    runs_in: str = "this card",
     architecture: Architecture | None = None,
     long_texts: Sequence[str] = (),
 ) -> str:
     """Returns the card of a run, or with an architecture that of an export for transformers.
 
-    `place` is the model seen from the card's folder, `long_texts` Markdown on truncation.
+    `place` is the model seen from the folder in which the code runs, `long_texts` Markdown on truncation.
     """
     family, given = model.task.family, model.credits
     kind = family.kind
@@ -129,6 +130,7 @@ def render(
             "Intended use": _todo("what the model is for, and what it must not be used for"),
         },
         source=_todo("where the training texts are from, and under which license"),
+        runs_in=runs_in,
         code=_Raw(code),
         line=_Raw(line),
         scores=model.scores,

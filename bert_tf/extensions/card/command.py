@@ -62,8 +62,10 @@ def write(settings: CardSettings) -> Path:
     is_folder = os.path.isdir(settings.run)
     place = "." if is_folder else os.path.basename(trained.prefix)
     model = card.Model(trained, trained.task, trained.step, settings.credits)
-    text = card.render(model, place=place)
-    output = Path(settings.output or (Path(settings.run) if is_folder else trained.folder) / CARD)
+    home = Path(settings.run) if is_folder else Path(trained.prefix).parent
+    output = Path(settings.output or home / CARD)
+    is_beside = settings.output == PIPE or output.parent.resolve() == home.resolve()
+    text = card.render(model, place=place, runs_in="this card" if is_beside else "the model")
     if settings.output == PIPE:
         sys.stdout.write(text)
         return output

@@ -42,6 +42,10 @@ class ExportedModel(Trained):
         return super().undecided
 
     @property
+    def fitted_on(self) -> Mapping[str, Any]:
+        return self.record.get(DECISION, {}).get("fitted_on") or {}
+
+    @property
     def facts(self) -> Export:
         if self.export is None:
             raise ValueError("an exported model has a record")

@@ -124,6 +124,7 @@ def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:
     """What `onnx_folder` reads besides the facts of any export."""
     trained = exported.trained
     learned = {name: value for name, value in trained.record.items() if name in run_folder.read_by_others()}
+    fitted_on = {name: value for name, value in trained.fitted_on.items() if name == "data_sha256"}
     model = {
         **learned,
         **exported.family.record(),
@@ -131,7 +132,7 @@ def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:
         "max_seq_length": trained.max_seq_length,
         "do_lower_case": trained.lower_case,
         "long_text": trained.long_text,
-        **({DECISION: trained.record[DECISION]} if DECISION in trained.record else {}),
+        **({DECISION: {**trained.record[DECISION], "fitted_on": fitted_on}} if DECISION in trained.record else {}),
     }
     return {
         "version": folders.VERSION,

@@ -8,6 +8,7 @@ from bert_tf.errors import FlagError, unknown_name
 
 ADAPTER = "adapter.json"  # beside a checkpoint of updates: whose they are
 PEFT_CONFIG, PEFT_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+PEFT_TORCH = "adapter_model.bin"  # weights that PEFT wrote before 0.7
 DOWN, UP = "lora_a", "lora_b"  # variables in the scope of a matrix [D, E]: [D, rank] and [rank, E]
 
 ALL = "all"

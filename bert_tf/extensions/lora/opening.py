@@ -19,7 +19,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.lora import adapter, peft_format
 from bert_tf.extensions.lora.adapter import Adapter
-from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_WEIGHTS
+from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_TORCH, PEFT_WEIGHTS
 from bert_tf.extensions.lora.peft_format import Peft
 from bert_tf.head_spec import PUBLISHED_WEIGHTS
 from bert_tf.io import atomic, documents, files
@@ -47,7 +47,8 @@ def opened(folder: Path, cache: Path, environment: Mapping[str, str]) -> Path | 
 
 
 _FORMAT = "2"  # of conversions: those of another one are made again
-_READ = (PEFT_CONFIG, PEFT_WEIGHTS, run_layout.RECORD)
+_OF_VECTORS = (run_layout.POOLING, run_layout.LEFT_OUT)
+_READ = (PEFT_CONFIG, PEFT_WEIGHTS, PEFT_TORCH, run_layout.RECORD)
 
 
 def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, str]) -> Path:
@@ -89,8 +90,8 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
-        elif pooling := run_folder.trained(beside).get(run_layout.POOLING):
-            texts[run_layout.RECORD] = huggingface.record_of({run_layout.POOLING: pooling})
+        elif of_vectors := {name: value for name, value in run_folder.trained(beside).items() if name in _OF_VECTORS}:
+            texts[run_layout.RECORD] = huggingface.record_of(of_vectors)
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
         converted_files.write_sums(temporary)

@@ -27,7 +27,7 @@ from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.lora.adapter import Adapter
 from bert_tf.extensions.lora.composed import scopes
-from bert_tf.extensions.lora.names import DOWN, PEFT_CONFIG, PEFT_WEIGHTS, UP
+from bert_tf.extensions.lora.names import DOWN, PEFT_CONFIG, PEFT_TORCH, PEFT_WEIGHTS, UP
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, SPAN, TAGS
 from bert_tf.io import atomic, documents, files
 from bert_tf.io.log_form import log
@@ -237,13 +237,18 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def read_peft(folder: Path, values: Mapping[str, Any], config: BertConfig) -> Peft:
     """Reads an adapter of a model of this configuration; raises CheckpointError for names and shapes that it does not have."""
-    stored = weight_files.WeightFiles(folder / PEFT_WEIGHTS)
+    stored = weight_files.WeightFiles(_weights_in(folder))
     return by_published_names({name: stored.read(name) for name in stored.entries}, config, values, folder)
+
+
+def _weights_in(folder: Path) -> Path:
+    of_earlier = folder / PEFT_TORCH
+    return of_earlier if of_earlier.is_file() and not (folder / PEFT_WEIGHTS).is_file() else folder / PEFT_WEIGHTS
 
 
 def by_published_names(stored: Mapping[str, Array], config: BertConfig, values: Mapping[str, Any], folder: Path) -> Peft:
     """As `read_peft`, of tensors by PEFT's names; `folder` is for messages."""
-    path = folder / PEFT_WEIGHTS
+    path = _weights_in(folder)
     tensors = {_KEPT.sub("", name.removeprefix(_PREFIX)): value.astype(np.float32) for name, value in stored.items()}
     of_modules = {name.replace(_DOWN, ".weight"): name for name in tensors if name.endswith(_DOWN)}
     whole = {name for name in tensors if not name.endswith((_DOWN, _UP))}

@@ -36,6 +36,7 @@ class Piece(NamedTuple):
 
 
 class SentencePieceModel(NamedTuple):
+    type: int
     pieces: tuple[Piece, ...]
     unk_id: int
     charsmap: bytes  # empty if texts stay as they are
@@ -48,11 +49,15 @@ class _DamagedError(ValueError):
 def read_model(path: Path) -> SentencePieceModel:
     """Raises VocabularyError for a file that cannot be read, is damaged, or is no Unigram model."""
     try:
-        return _model(files.read_bytes(path))
+        model = _model(files.read_bytes(path))
     except OSError as error:
         raise VocabularyError(f"cannot read the tokenizer: {files.reason(error)}", path) from error
     except (_DamagedError, UnicodeDecodeError) as error:
         raise VocabularyError(f"not a SentencePiece model: {error}; fetch it again", path) from error
+    if model.type != UNIGRAM:
+        remedy = "save its tokenizer.json with transformers (AutoTokenizer, save_pretrained)"
+        raise VocabularyError(f"its model is of type {model.type}, and only Unigram ({UNIGRAM}) is read; {remedy}", path)
+    return model
 
 
 def _model(data: bytes) -> SentencePieceModel:
@@ -70,11 +75,9 @@ def _model(data: bytes) -> SentencePieceModel:
             charsmap = _bytes(dict(_fields(_bytes(value))).get(_CHARSMAP, b""))
     if not pieces:
         raise _DamagedError("it has no pieces")
-    if model_type != UNIGRAM:
-        raise _DamagedError(f"its model is of type {model_type}, and only Unigram ({UNIGRAM}) is read")
     if unk_id >= len(pieces):
         raise _DamagedError(f"the unknown piece is {unk_id}, but there are {len(pieces)}")
-    return SentencePieceModel(tuple(pieces), unk_id, charsmap)
+    return SentencePieceModel(model_type, tuple(pieces), unk_id, charsmap)
 
 
 def _piece(data: bytes) -> Piece:

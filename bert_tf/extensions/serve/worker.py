@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from bert_tf import extension
+from bert_tf.checkpoints import prefixes
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import PREDICT, Failed, Part, as_json, every
@@ -125,7 +126,7 @@ class Served:
             raise FlagError(f"{run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}")
         more = 0 if _shares_weights(self.model) else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
-            name=name_of(self.model.checkpoint),
+            name=name_of(self.model.checkpoint if prefixes.is_pattern(run) or run.endswith(prefixes.ALL) else run),
             checkpoint=os.path.abspath(self.model.checkpoint),
             digest=self.model.digest,
             kind=kind,

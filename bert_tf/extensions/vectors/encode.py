@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import extras
+from bert_tf import extras, run_layout
 from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
 from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides, extension_columns
 from bert_tf.checkpoints.prefixes import refuse_missing_model
@@ -208,6 +208,9 @@ def _model(
     from bert_tf.training import batch_machine, sources
 
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
+    left_out = model.record.get(run_layout.LEFT_OUT)
+    if left_out:
+        log.warning("%s: sentence-transformers also %s; here that is done only if you ask for it", model.prefix, left_out)
     return model, batch_machine.inference(
         settings.machine, settings.batch_size, environment=os.environ, checkpoints=[model.prefix]
     )

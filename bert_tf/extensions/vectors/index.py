@@ -22,6 +22,7 @@ from bert_tf.extensions.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.extensions.vectors.options import layer_numbers
 from bert_tf.head_spec import POOLINGS
 from bert_tf.io import documents, files
+from bert_tf.io.log_form import log
 from bert_tf.settings import read_settings, setting_names
 
 Array = npt.NDArray[Any]
@@ -49,6 +50,8 @@ def opened(path: str, source: str | None) -> VectorIndex:
         if not isinstance(index, _Npy):
             raise FlagError(f"--texts={source}: {path} holds its texts; leave the flag out")
         index.take(source)
+    elif isinstance(index, _Npy):
+        log.warning("%s: holds no ids; those shown are places in it, from 1: name the file of its texts with --texts", path)
     return index
 
 

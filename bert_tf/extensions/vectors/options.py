@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
 from bert_tf.run_layout import POOLING
 from bert_tf.settings import group, setting
@@ -35,8 +35,17 @@ class VectorOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", layer_numbers(self.layers))
 
+    @classmethod
+    def named(cls, pooling: str | None, layers: Layers, *, normalize: bool, tokens: bool = False) -> VectorOptions:
+        """Of a program; raises FlagError for an unknown pooling or what are no layers."""
+        if pooling is not None and pooling not in POOLINGS:
+            raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
+        return cls(pooling, layer_numbers(layers), normalize, tokens)
+
     def of_model(self, trained: Trained) -> VectorOptions:
         """With the pooling of the model, unless another is named; raises FlagError if it is not computed here."""
+        if self.tokens and self.pooling is not None:
+            raise FlagError(f"--pooling={self.pooling}: each token has a vector of its own; leave it out")
         pooling = self.pooling or (MEAN if self.tokens else trained.record.get(POOLING, MEAN))
         if pooling not in POOLINGS:
             raise FlagError(

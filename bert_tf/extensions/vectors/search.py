@@ -142,7 +142,8 @@ def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
     if isinstance(settings.queries, str):
         chunks: Any = TextInputs(Columns()).chunks(settings.queries)
     else:
-        chunks = [read_rows(settings.queries or [settings.query], "queries", kind=None)]
+        rows = [settings.query] if settings.queries is None else settings.queries
+        chunks = [read_rows(rows, "queries", kind=None)]
     for chunk in chunks:
         yield from (chunk[start : start + _QUERIES] for start in range(0, len(chunk), _QUERIES))
 

@@ -184,7 +184,9 @@ def test_it_prints_and_writes_elsewhere_and_leaves_damaged_files_out(tmp_path, c
     bert_tf.write_card(run, output="-")
     assert capsys.readouterr().out.startswith("---\n")
     assert not (run / "MODEL_CARD.md").exists()
-    assert 'bert_tf.load("model.ckpt-7")' in card(run / "model.ckpt-7", output=tmp_path / "card.md")
+    text = card(run / "model.ckpt-7", output=tmp_path / "card.md")
+    assert ("In the folder of the model:" in text, 'bert_tf.load("model.ckpt-7")' in text) == (True, True)
+    assert "In the folder of this card:" in card(run / "model.ckpt-7")
     for name in ("eval_results.json", "timing.json", "metrics.jsonl"):
         (run / name).write_text("{")
     assert "Not measured at step 7." in card(run)

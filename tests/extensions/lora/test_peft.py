@@ -34,7 +34,7 @@ from bert_tf.modeling.heads.base import trains_pooler
 from bert_tf.tasks import families
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.training import sources
-from tests import huggingface
+from tests import huggingface, tiny, torch_files
 from tests.graphs import evaluate
 from tests.modeling import test_encoders_oracle as encoders
 
@@ -180,6 +180,18 @@ def test_another_adapter_is_refused(changed, message, tmp_path):
     with pytest.raises(CheckpointError, match=message) as error:
         opened(folder)
     assert "\n" not in str(error.value)
+
+
+def test_weights_of_torch_save_are_read(tmp_path):
+    pytest.importorskip("bert_tf.extensions.torch_files")
+    folder = write_adapter(tmp_path / "x", "bert")
+    expected = tiny.held(opened(folder))
+    (folder / "adapter_model.safetensors").unlink()
+    torch_files.write(folder / "adapter_model.bin", held("bert", "adapter"))
+    found = tiny.held(opened(folder))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_weights_of_another_model_are_refused(tmp_path):

@@ -85,7 +85,7 @@ def test_what_files_beside_it_say_wrongly_is_one_line(files, said, tmp_path):
         (b"", "it has no pieces"),
         (b"\x0a\x05\x0a\x01a", "a field of 5 bytes, but 3 are left"),
         (b"\x0a\x03\x0a\x01\xff", "invalid start byte"),
-        (b"\x0a\x03\x0a\x01a\x12\x02\x18\x02", "its model is of type 2, and only Unigram (1) is read"),
+        (b"\x0a\x03\x0a\x01a\x12\x02\x18\x02", "its model is of type 2, and only Unigram (1) is read; save its tokenizer.json"),
         (b"\x0a\x03\x0a\x01a\x12\x03\xc0\x02\x01", "the unknown piece is 1, but there are 1"),
         (b"\x0a\x02\x08\x01", "a number instead of a text"),
         (b"\x0a\x08\x0a\x01a\x15\x00\x00\x80\x7f", "the score of a piece is not finite"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 
 import pytest
 
+import bert_tf
 from bert_tf.errors import DeviceError, FlagError
 from bert_tf.extensions.serve import command, server, workers
 from bert_tf.extensions.serve.service import Watch
@@ -19,6 +21,14 @@ def test_a_missing_package_is_named(monkeypatch, name):
     monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None if asked == name else found(asked))
     with pytest.raises(FlagError, match=f"serve needs {name}: pip install 'uvicorn"):
         command.run_service(configured("out"))
+
+
+def test_a_service_within_an_event_loop_is_one_line():
+    async def notebook():
+        bert_tf.serve("out")
+
+    with pytest.raises(FlagError, match="serve: an event loop runs here, as in a notebook; start it in a terminal"):
+        asyncio.run(notebook())
 
 
 def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not_there(tmp_path, monkeypatch):

@@ -148,6 +148,14 @@ class TestExplanations:
         assert json.loads(predicted[0])["id"] == "row-0"
 
 
+def test_a_model_has_the_name_of_its_folder(tmp_path, project, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    with bert_tf.load(write(tmp_path / "run", project, "classification")) as model:
+        model.export("huggingface", tmp_path / "finbert", pairs=False)
+    for run, name in (("finbert", "finbert"), ("ru*", "run"), ("run:all", "run")):
+        assert served_by(tmp_path / run).description.name == name
+
+
 def test_weights_are_said_before_they_are_read(tmp_path, project):
     run = write(tmp_path / "run", project, "classification")
     on_disk = (run / "model.ckpt-20.data-00000-of-00001").stat().st_size

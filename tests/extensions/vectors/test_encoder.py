@@ -86,6 +86,7 @@ def test_modules_that_are_not_computed_are_refused_unless_a_pooling_is_named(enc
         ([3], {}, DataError, "row 0: is 3"),
         (TEXTS, {"pooling": "first"}, FlagError, "unknown pooling 'first'"),
         (TEXTS, {"layers": 5}, FlagError, "no layer 5"),
+        (TEXTS, {"pooling": "cls", "tokens": True}, FlagError, "--pooling=cls: each token has a vector of its own"),
     ],
 )
 def test_what_cannot_be_encoded(encoder, texts, options, error, message):
@@ -100,6 +101,10 @@ def test_a_trained_model_encodes_with_its_encoder(run, project):
         model.encode(TEXTS)
     with pytest.raises(CheckpointError, match="pretrained model without a task head; train it first, or take its vectors"):
         bert_tf.load(project.init_checkpoint, max_seq_length=LENGTH)
+
+
+def test_of_no_queries_nothing_is_found(index):
+    assert bert_tf.search(index=index / "index.npz", queries=[]) == []
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
@@ -209,6 +214,13 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
     assert len(errors) == 1
     assert message in errors[0]
     assert not list(tmp_path.glob("b*"))
+
+
+def test_what_is_done_to_vectors_elsewhere_alone_is_said(tmp_path, caplog):
+    folder = huggingface.write_folder(tmp_path / "bge")
+    huggingface.write_modules(folder, {"pooling_mode_cls_token": True}, "Normalize")
+    bert_tf.encoder(converted(folder, tmp_path / "home") / "bert_model.ckpt").close()
+    assert "sentence-transformers also scales vectors to length 1 (normalize); here that is done only if" in caplog.text
 
 
 def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp_path, caplog):

@@ -187,9 +187,10 @@ def test_another_table_is_refused(tmp_path, made, message):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", "<f2"])
-def test_arrays_of_any_layout_are_read(tmp_path, order, dtype):
+def test_arrays_of_any_layout_are_read(tmp_path, order, dtype, caplog):
     np.save(tmp_path / "i.npy", np.asarray(VALUES, dtype, order=order))
     np.testing.assert_array_equal(read(tmp_path / "i.npy")[0], VALUES.astype(dtype))
+    assert "i.npy: holds no ids; those shown are places in it, from 1" in caplog.text
 
 
 def texts(folder, count, *, first=0):
