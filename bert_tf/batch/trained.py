@@ -60,6 +60,11 @@ class Trained:
         return other
 
     @property
+    def files(self) -> Mapping[str, Path]:
+        """Of a model without a checkpoint: its files, by their names in a copy."""
+        return {}
+
+    @property
     def undecided(self) -> Trained:
         """The same model without its decision rule."""
         return dataclasses.replace(self, record={name: value for name, value in self.record.items() if name != DECISION})

@@ -10,7 +10,7 @@ import stat
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bert_tf.batch import model_copy
@@ -26,18 +26,18 @@ _KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 def pack(model: Trained, folder: Path) -> Path:
     """Packs a model without training state into one file, named by its content."""
     if not model.has_checkpoint:
-        return _packed(model.folder, folder)
+        return _packed(model.files, folder)
     with tempfile.TemporaryDirectory(dir=folder) as made:
         model_copy.write(model, Path(made))
         with atomic.readable_errors(folder):
-            return _packed(Path(made), folder)
+            return _packed({path.name: path for path in Path(made).iterdir()}, folder)
 
 
-def _packed(files_of_model: Path, folder: Path) -> Path:
+def _packed(files_of_model: Mapping[str, Path], folder: Path) -> Path:
     packed = folder / "whole.tar"
     with tarfile.open(packed, "w") as archive:
-        for path in sorted(files_of_model.iterdir()):
-            member = tarfile.TarInfo(path.name)
+        for name, path in sorted(files_of_model.items()):
+            member = tarfile.TarInfo(name)
             member.size = path.stat().st_size
             with path.open("rb") as file:
                 archive.addfile(member, file)
@@ -47,7 +47,8 @@ def _packed(files_of_model: Path, folder: Path) -> Path:
 def unpacked(path: str) -> str:
     """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
     folder = made_once(Path(path).stem, functools.partial(_unpack, path))
-    return str(model_formats.file_of(folder) or folder / CHECKPOINT_NAME)
+    of_model = next((inner for inner in folder.iterdir() if inner.is_dir()), folder)  # one of several has its own
+    return str(model_formats.file_of(of_model) or folder / CHECKPOINT_NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:
@@ -56,7 +57,9 @@ def _unpack(path: str, folder: Path) -> None:
             for member in archive:
                 source = archive.extractfile(member)
                 if source is not None:
-                    with Path(folder, Path(member.name).name).open("wb") as target:
+                    place = Path(folder, *(part for part in Path(member.name).parts[-2:] if part not in ("/", "..")))
+                    place.parent.mkdir(exist_ok=True)
+                    with place.open("wb") as target:
                         shutil.copyfileobj(source, target)
     except tarfile.TarError as error:
         raise CheckpointError(f"{path}: damaged on its way: {error}") from error

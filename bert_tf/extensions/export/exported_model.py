@@ -35,6 +35,12 @@ class ExportedModel(Trained):
     export: Export | None = None
 
     @property
+    def files(self) -> Mapping[str, Path]:
+        inner = f"{self.folder.name}/" if self.facts.scope else ""
+        own = {f"{inner}{path.name}": path for path in self.folder.iterdir() if path.is_file()}
+        return {**own, **{name: self.place(name) for name in onnx_folder.OF_GRAPHS}}
+
+    @property
     def undecided(self) -> Trained:
         """Raises CheckpointError if the graph divides its logits by temperatures."""
         if any(temperature != 1.0 for temperature in self.record.get(DECISION, {}).get("temperatures", ())):

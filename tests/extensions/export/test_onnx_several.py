@@ -3,6 +3,7 @@
 import functools
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,6 +11,8 @@ import pytest
 
 import bert_tf
 from bert_tf.__main__ import main
+from bert_tf.batch import loading
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.cli import command_line
 from bert_tf.errors import CheckpointError
@@ -121,6 +124,15 @@ def test_a_service_answers_for_each(folder):
         with bert_tf.load(folder / NAMES[number]) as model:
             expected = [one.probabilities["1"] for one in model.predict(asked)]
         np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+def test_a_model_of_several_arrives_on_another_machine(folder, tmp_path, monkeypatch):
+    shipped = pytest.importorskip("bert_tf.extensions.cluster.shipped")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    model = loading.load(str(folder / "pairs" / "export.json"), ModelOverrides())
+    arrived = shipped.unpacked(str(shipped.pack(model, tmp_path)))
+    with bert_tf.load(folder / "pairs") as expected, bert_tf.load(Path(arrived).parent) as found:
+        assert found.predict([("rain", "storm")]) == expected.predict([("rain", "storm")])
 
 
 def test_int8_is_measured_for_each(runs, tmp_path):
