@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.vectors.nearest import nearest
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
@@ -120,8 +120,13 @@ def _encoder(settings: SearchSettings, index: VectorIndex, environment: Mapping[
     if not record:
         log.warning("%s: origin of the vectors unknown; assuming the last layer and the default pooling", settings.index)
     overrides = ModelOverrides(**{name: record.get(name) for name in setting_names(TextOverrides)})
-    name = settings.checkpoint or record.get("checkpoint")
-    model = sources.find(name, overrides, environment=environment, needs_head=False)
+    recorded = None if settings.checkpoint else record.get("checkpoint")
+    try:
+        model = sources.find(settings.checkpoint or recorded, overrides, environment=environment, needs_head=False)
+    except CheckpointError as error:
+        if recorded is None:
+            raise
+        raise CheckpointError(f"{settings.index}: the model that made it: {error}; name it with --checkpoint") from error
     for name in _DIGESTS:
         if record.get(name) not in (None, model.settings[name]):
             kind = name.removesuffix("_sha256").replace("_", " ")

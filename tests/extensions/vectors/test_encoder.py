@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,6 +103,15 @@ def test_a_trained_model_encodes_with_its_encoder(run, project):
         model.encode(TEXTS)
     with pytest.raises(CheckpointError, match="pretrained model without a task head; train it first, or take its vectors"):
         bert_tf.load(project.init_checkpoint, max_seq_length=LENGTH)
+
+
+def test_an_index_names_the_model_that_made_it_and_is_gone(tmp_path, project):
+    model = shutil.copytree(Path(project.init_checkpoint).parent, tmp_path / "model")
+    (tmp_path / "texts.txt").write_text("rain\n")
+    bert_tf.encode_file(input=tmp_path / "texts.txt", output=tmp_path / "v.npz", checkpoint=model, max_seq_length=LENGTH)
+    shutil.rmtree(model)
+    with pytest.raises(CheckpointError, match="v.npz: the model that made it: .*model.*; name it with --checkpoint"):
+        bert_tf.search(index=tmp_path / "v.npz", query="rain")
 
 
 def test_of_no_queries_nothing_is_found(index):
