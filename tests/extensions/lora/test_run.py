@@ -201,12 +201,6 @@ def test_a_parent_that_changed_is_refused(own, trained, tmp_path, capsys):
     assert "holds another run (checkpoint_sha256 was" in capsys.readouterr().err
 
 
-def test_a_parent_that_is_missing_is_refused(trained, tmp_path):
-    copy = copied(trained, tmp_path / "out", str(tmp_path / "nowhere"))
-    with pytest.raises(CheckpointError, match="nowhere, which is missing; restore it, or name its new place in .*adapter.json"):
-        bert_tf.load(copy)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -225,29 +219,33 @@ def test_a_damaged_file_is_refused(trained, change, message, tmp_path):
         adapter.read_adapter(tmp_path)
 
 
-def test_a_checkpoint_without_its_file_is_refused(trained, tmp_path):
-    copy = shutil.copytree(trained, tmp_path / "out")
+def without_notes(copy):
     for path in copy.rglob("adapter.json"):
         path.unlink()
-    with pytest.raises(CheckpointError, match="adapter.json: cannot be read: .*; it says whose low-rank updates these are"):
-        bert_tf.load(copy)
 
 
-def test_layers_that_are_not_those_of_the_model_are_refused(trained, tmp_path):
-    copy = shutil.copytree(trained, tmp_path / "out")
-    note = adapter.read_adapter(copy / "best")
-    dataclasses.replace(note, layers=(0,)).write(copy / "best")
-    with pytest.raises(CheckpointError, match="adapter.json: damaged: 1 layers of the 2 of the model; restore it"):
-        bert_tf.load(copy)
-
-
-def test_an_update_of_another_shape_is_refused(trained, tmp_path):
-    copy = shutil.copytree(trained, tmp_path / "out")
+def with_another_shape(copy):
     shutil.rmtree(copy / "best")
-    entries = held(copy / "model.ckpt-6")
-    entries[f"{SCOPES[0]}/{DOWN}"] = np.zeros((8, 3), np.float32)
+    entries = {**held(copy / "model.ckpt-6"), f"{SCOPES[0]}/{DOWN}": np.zeros((8, 3), np.float32)}
     write_checkpoint(copy / "model.ckpt-6", entries)
-    with pytest.raises(CheckpointError, match=r"layer_0/attention/self/query is \[8, 8\], its update \[8, 3\] times \[2, 8\]"):
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parent": "/nowhere"}, "nowhere, which is missing; restore it, or name its new place in .*adapter.json"),
+        ({"layers": (0,)}, "adapter.json: damaged: 1 layers of the 2 of the model; restore it"),
+        (without_notes, "adapter.json: cannot be read: .*; it says whose low-rank updates these are"),
+        (with_another_shape, r"layer_0/attention/self/query is \[8, 8\], its update \[8, 3\] times \[2, 8\]"),
+    ],
+)
+def test_updates_that_do_not_fit_a_parent_are_refused(trained, tmp_path, change, message):
+    copy = shutil.copytree(trained, tmp_path / "out")
+    if callable(change):
+        change(copy)
+    else:
+        dataclasses.replace(adapter.read_adapter(copy / "best"), **change).write(copy / "best")
+    with pytest.raises(CheckpointError, match=message):
         bert_tf.load(copy)
 
 

@@ -18,15 +18,10 @@ from tests.extensions.serve.fakes import Held, Launcher, Loading, Running, Toy, 
 SECOND = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
 
 
-class Once:
+def once(do):
     """Does something in the first batch only."""
-
-    def __init__(self, do):
-        self._left = [do]
-
-    def __call__(self, batch):
-        while self._left:
-            self._left.pop()(batch)
+    left = [do]
+    return lambda batch: left and left.pop()(batch)
 
 
 def raising(error):
@@ -75,7 +70,7 @@ def test_workers_are_counted_from_many_threads():
 
 
 def test_requests_of_a_worker_that_ends_are_computed_by_another():
-    with Running(Toy(description(), Once(ended)), max_delay_ms=50.0) as running:
+    with Running(Toy(description(), once(ended)), max_delay_ms=50.0) as running:
         assert [one["texts"] for one in running.predict("a", "b")] == [["a"], ["b"]]
         assert len(running.launcher.started) == 2
         running.wait_for(lambda: "bert_tf_workers_replaced_total 1.0" in running.ask("/metrics")[1])
@@ -99,7 +94,7 @@ def test_an_idle_worker_that_ends_is_replaced():
 
 def test_a_worker_that_does_not_answer_is_replaced():
     stuck = threading.Event()
-    with Running(Toy(description(), Once(lambda _: stuck.wait(20))), answer_timeout_s=1.0) as running:
+    with Running(Toy(description(), once(lambda _: stuck.wait(20))), answer_timeout_s=1.0) as running:
         assert running.ask(body={"text": "a"})[0] == 503
         running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
         assert running.predict("b")[0]["texts"] == ["b"]

@@ -25,6 +25,7 @@ from tests import classifier, lines
 from tests.batch.runs import changed, write_run
 from tests.tiny import held
 
+PLAIN = Execution()
 ROWS = "#1 String\t#2 String\nrain came\tstorm went\nbread blue\tsoup red\n"
 
 
@@ -34,7 +35,7 @@ def runs(project, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     head = write_run(folder / "head", project, [3], layers=3)
     name = "bert/encoder/layer_2/output/dense/kernel"
-    changed(folder / "upper", head, 3, **{name: held(head / "model.ckpt-3")[name] + 1})
+    changed(folder / "upper", head, 3, **{name: held(head / "model.ckpt-3")[name] * 2})
     parent = {"init_checkpoint": head / "model.ckpt-3", "bert_config_file": head / "bert_config.json"}
     updates = {"lora_rank": 2, "freeze": "0-1", "lora_targets": "all", "num_train_steps": 3, "learning_rate": 0.01}
     assert classifier.run(*project.flags(folder / "lora", do_train=True, **parent, **updates)) == 0
@@ -49,6 +50,10 @@ def columns(project, runs):
     return model.task.family.features(model.task.examples(project.data_dir, DEV), model.tokenizer, model.limits)
 
 
+def joined(runs, execution=PLAIN):
+    return contextlib.closing(JointForward(list(runs.values()), Machine(session_config()), execution))
+
+
 def alone(model, columns, execution, batch_size=4):
     machine = Machine(session_config())
     with contextlib.closing(Forward(Model(model.config, model.head, execution=execution), machine)) as forward:
@@ -60,10 +65,9 @@ def alone(model, columns, execution, batch_size=4):
 def test_each_has_the_bits_of_its_own_model(runs, columns, native, kernels):
     assert kernels
     execution = Execution(native=native)
-    models = list(runs.values())
-    with contextlib.closing(JointForward(models, Machine(session_config()), execution)) as joint:
+    with joined(runs, execution) as joint:
         found = joint.outputs(columns, batch_size=4)
-    for model, outputs in zip(models, found):
+    for model, outputs in zip(runs.values(), found):
         expected = alone(model, columns, execution)
         assert outputs.keys() == expected.keys()
         for name, value in expected.items():
@@ -77,7 +81,7 @@ def test_rows_that_some_models_are_asked_about_have_the_bits_of_these_alone(runs
     execution = Execution(native=native, pack_tokens=pack_tokens)
     models = list(runs.values())
     some = np.arange(len(columns)) % 2 == 0
-    with contextlib.closing(JointForward(models, Machine(session_config()), execution)) as joint:
+    with joined(runs, execution) as joint:
         found = joint.outputs_of(columns, {0: np.ones(len(columns), bool), 2: some, 3: ~some})
         (_, _, lora, _) = joint.outputs_of(columns, {2: np.ones(len(columns), bool)})
     alone_lora = alone(models[2], columns, execution, None)["logits"]
@@ -96,7 +100,7 @@ def test_the_rest_of_a_model_is_computed_only_for_its_rows(runs, columns, monkey
 
     monkeypatch.setattr(Tower, "run", counted)
     every, one = np.ones(len(columns), bool), np.arange(len(columns)) == 1
-    with contextlib.closing(JointForward(list(runs.values()), Machine(session_config()), Execution())) as joint:
+    with joined(runs) as joint:
         joint.outputs_of(columns, {0: every, 2: one}, batch_size=len(columns))
     assert computed == [([""], len(columns), False), (["logits"], len(columns), True), (["model_2/logits"], 1, True)]
 
@@ -114,7 +118,7 @@ def test_models_part_where_their_paths_do():
 
 
 def test_layers_with_equal_weights_are_there_once(runs):
-    with contextlib.closing(JointForward(list(runs.values()), Machine(session_config()), Execution())) as joint:
+    with joined(runs) as joint:
         names = joint.variables
     kernels = [name for name in names if name.endswith("attention/self/query/kernel")]
     assert sorted(kernels) == [
