@@ -29,7 +29,7 @@ from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.training import fine_tune, inference, settings, sources, training
 from bert_tf.training.run_spec import configured
-from tests import classifier
+from tests import classifier, huggingface
 from tests.classifier import run
 from tests.tiny import TinyProject, held, write_project
 from tests.training import reading
@@ -429,6 +429,19 @@ def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys,
     assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
     assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "bert_model.ckpt.index"])
+def test_training_into_a_folder_that_is_a_model_is_refused(trained, tmp_path, capsys, file):
+    """Commands would read that model, not the trained one."""
+    folder = shutil.copytree(trained.project.vocab_file.parent, tmp_path / "model")
+    if file == "model.safetensors":
+        shutil.rmtree(folder)
+        huggingface.write_folder(folder)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert run(*trained.project.flags(folder)) == 2
+    assert f"{folder / file}: commands would read this model instead of the trained one" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize("ways", [{"do_eval": True}, {"do_train": True, "overwrite_output_dir": True, "seed": 9}])
