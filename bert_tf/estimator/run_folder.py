@@ -123,9 +123,8 @@ def _of_run(folder: str) -> str:
 
 def delete_unfinished(folder: Path) -> None:
     """Deletes half-written files of killed processes or failed saves; the caller must be the folder's only writer."""
-    for pattern in run_layout.UNFINISHED:
-        for rest in folder.glob(pattern):
-            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+    for rest in [path for path in folder.glob("*") if run_layout.UNFINISHED.fullmatch(path.name)]:
+        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:

@@ -219,10 +219,15 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
 @without_computing
 def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog):
     folder = copied.folder
-    left = ("features/.MRPC-dev-1.safetensors.77.tmp", "model.ckpt-9.index.tempstate1", "best/x.tempstate2")
+    left = (
+        "features/.MRPC-dev-1.safetensors.77-0a1b2c3d.tmp",
+        "model.ckpt-9.index.tempstate1",
+        "best/model.ckpt-9.index.tempstate2",
+    )
+    own = (".draft.2.tmp", "data.tempstate_backup", "notes-2024_temp", "eval_forward")
     change_record(folder, do_lower_case=False)  # of a training that a tokenizer_config.json allowed
     (folder / "best").mkdir()
-    for name in left:  # by a command that was killed
+    for name in (*left, *own):  # the former by a command that was killed
         (folder / name).touch()
     (folder / "model.ckpt-9_temp").mkdir()
     account, examples = (folder / "timing.json").read_bytes(), (folder / "examples.txt").read_text()
@@ -233,7 +238,7 @@ def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog)
     assert forward.loaded == [f"{folder}/model.ckpt-5"]
     assert (folder / "timing.json").read_bytes() == account
     assert (folder / "examples.txt").read_text() == examples
-    assert not [name for name in (*left, "model.ckpt-9_temp") if (folder / name).exists()]
+    assert [name for name in (*left, "model.ckpt-9_temp", *own) if (folder / name).exists()] == [*own]
     assert {
         f"task MRPC, data from {copied.project.data_dir} (--data_dir)",
         f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)",
