@@ -235,7 +235,12 @@ def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, 
 
 
 def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
-    return [f"{_TAKEN}{name}" if name in taken else name for name in columns]
+    others = {*columns, *taken}
+    return [_unlike(others, name) if name in taken else name for name in columns]
+
+
+def _unlike(others: Collection[str], name: str) -> str:
+    return _unlike(others, f"{_TAKEN}{name}") if name in others else name
 
 
 def _pairs(predictions: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:

@@ -180,10 +180,19 @@ class Table:
                 report(self.problem(str(problem), row.line))
             else:
                 if self._kept is not None:
-                    cells = row.cells
-                    values = map(cells.get, self.names) if isinstance(cells, dict) else cells
-                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
+                    self._keep(self._kept, row)
                 yield converted
+
+    def _keep(self, kept: text_lines.Kept, row: _Row) -> None:
+        values: Iterable[Any] = row.cells
+        if isinstance(row.cells, dict):
+            values = map(row.cells.get, self.names)
+            left_out = row.cells.keys() - {*self.names} - kept.left_out
+            if left_out:
+                kept.left_out |= left_out
+                names = ", ".join(map(repr, sorted(left_out)))
+                _LOG.warning("%s", self.problem(f"not kept, as the first object lacks it: {names:.200}", row.line))
+        kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
         """Returns the positions of columns, or their names if rows are objects."""

@@ -38,6 +38,7 @@ class Kept(Once):
 
     columns: tuple[str, ...] | None = None  # known once opened; None if it is not a table
     row: tuple[Any, ...] = ()  # cells of the last row, in column order
+    left_out: frozenset[str] = frozenset()  # keys of objects that the first one lacks
 
 
 class Elsewhere(str):
