@@ -318,7 +318,8 @@ def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said,how", "label_column": "mood"}
     flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
     flags = [flag for flag in flags if not flag.startswith("--data_dir")]
-    assert run(*flags) == 0
+    assert run(*flags, f"--test_file={tmp_path / 'test.tsv'}") == 0
+    assert "nothing is predicted without --do_predict, so these have no effect: --test_file\n" in capsys.readouterr().err
     assert reading.record(tmp_path / "out")["columns"]["text_a"] == "said,how"
     # The column of the ids is no part of what was learned, and the other columns are those of the training.
     predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
