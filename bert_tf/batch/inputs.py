@@ -76,7 +76,7 @@ class Inputs:
         )
 
     def _task(self, source: str) -> Task:
-        is_own = bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+        is_own = bool(self.columns.given()) or Path(source.lower().removesuffix(".gz")).suffix in _NEVER_PUBLISHED
         task = self.own if self.published is None or is_own else self.published
         if task is None:
             raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")

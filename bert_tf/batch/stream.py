@@ -327,4 +327,4 @@ def _survey(path: str) -> tuple[str, int | None]:
         for block in iter(lambda: file.read(_BLOCK), b""):
             digest.update(block)
             lines += block.count(b"\n")
-    return digest.hexdigest(), None if path.endswith((".gz", ".parquet")) else lines
+    return digest.hexdigest(), None if path.lower().endswith((".gz", ".parquet")) else lines

@@ -60,8 +60,8 @@ class TextInputs:
         form = columns.pop("file_format", None)
         if form is not None:
             return bool(form == tables.LINES)
-        name = source.removesuffix(".gz")
-        return Path(name).suffix.lower() == _TXT or (tables.form_of(name) is None and not columns)
+        name = source.lower().removesuffix(".gz")
+        return Path(name).suffix == _TXT or (tables.form_of(name) is None and not columns)
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:

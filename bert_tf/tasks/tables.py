@@ -302,7 +302,7 @@ def _is_keyed(first: _Row, path: str) -> bool:
 
 def form_of(name: str) -> str | None:
     """Returns the key of INPUT_FORMATS for a file name, with or without `.gz`; None if unknown."""
-    return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
+    return _SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
 def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
@@ -337,7 +337,8 @@ def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: st
             raise DataError(f"not CSV: {problem}; {remedy}", path, line) from error
         if cells is None:
             return
-        yield _Row(line, cells)
+        if cells:  # else the line is blank
+            yield _Row(line, cells)
 
 
 def _is_separator_line(text: str, divider: str, path: str) -> bool:
