@@ -166,7 +166,7 @@ def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSourc
 
 
 def _purposes(spec: RunSpec) -> list[str]:
-    """Purposes to read; dev also if it is evaluated during training. Warns of settings of a prediction that nobody asked for."""
+    """Purposes to read; dev also if evaluated during training. Warns of settings of a prediction that nobody asked for."""
     actions = spec.actions
     idle = [name for name in ("test_file", "predict_batch_size") if name in spec.given]
     if idle and not actions.do_predict:
