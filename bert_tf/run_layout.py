@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,8 +37,8 @@ RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
-# Half-written files of killed processes, or of a failed save.
-UNFINISHED = (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward")
+# Half-written files of killed processes, or of a failed save of TensorFlow.
+UNFINISHED = re.compile(rf"{atomic.TEMPORARY}|(model\.ckpt|moments|rows)-\d+(_temp|\..*\.tempstate\d+)")
 
 
 class Part(NamedTuple):

@@ -364,7 +364,7 @@ def checked(row: Setting, value: object) -> Any:
         value = row.from_program(value)
     try:
         parsed = _READ[row.kind](value)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         expected = _EXPECTED[row.kind]
         raise FlagError(f"--{row.name}={value!r}: expected {expected}") from error
     if row.lowest is not None and parsed < row.lowest:

@@ -102,8 +102,12 @@ class OutputForm(NamedTuple):
         return self.form + _GZ * self.compressed
 
     def encode(self, text: str) -> bytes:
-        """Compresses each part to a gzip member of its own; files of several members are legal (RFC 1952)."""
-        return gzip.compress(text.encode(), mtime=0) if self.compressed else text.encode()
+        """Compresses each part to a gzip member of its own; files of several members are legal (RFC 1952).
+
+        Half of a surrogate pair, which a kept column of JSON may hold, is written as JSON's escape.
+        """
+        data = text.encode(errors="backslashreplace")
+        return gzip.compress(data, mtime=0) if self.compressed else data
 
 
 def output_form(output: str, named_format: str | None) -> OutputForm:

@@ -76,7 +76,7 @@ class Inputs:
         )
 
     def _task(self, source: str) -> Task:
-        is_own = bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+        is_own = bool(self.columns.given()) or Path(source.lower().removesuffix(".gz")).suffix in _NEVER_PUBLISHED
         task = self.own if self.published is None or is_own else self.published
         if task is None:
             raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")
@@ -235,7 +235,12 @@ def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, 
 
 
 def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
-    return [f"{_TAKEN}{name}" if name in taken else name for name in columns]
+    others = {*columns, *taken}
+    return [_unlike(others, name) if name in taken else name for name in columns]
+
+
+def _unlike(others: Collection[str], name: str) -> str:
+    return _unlike(others, f"{_TAKEN}{name}") if name in others else name
 
 
 def _pairs(predictions: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:

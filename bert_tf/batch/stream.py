@@ -26,6 +26,7 @@ from bert_tf.features.columns import Features
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
+from bert_tf.tasks.settings import SKIP
 
 PATIENCE_S = 1.0  # with pipes: how long a line waits to be computed with others
 
@@ -48,6 +49,7 @@ class ResumableFile:
         self._settings = documents.json_value(documents.to_json(settings))
         self.chunks = self.rows = self._size = 0
         self.finished = False
+        self._begun_with = ""
         self._found = self._state_text()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             self._take_up(documents.parse_json(self._found))
@@ -66,9 +68,18 @@ class ResumableFile:
             fits = [status.st_size, status.st_mtime_ns] == [state["size"], state["mtime_ns"]]
         else:
             fits = status.st_size >= state["size"]
-        if fits and state["settings"] == self._settings:
+        before = {**state["settings"]}
+        others = [name for name in sorted({*before, *self._settings}) if not self._continues(name, before.get(name))]
+        if others and not state["finished"] and state["chunks"]:
+            self._begun_with = f"another {', '.join(others)}"
+        elif fits and not others:
             self.chunks, self.rows, self._size = state["chunks"], state["rows"], state["size"]
             self.finished = state["finished"]
+
+    def _continues(self, name: str, value: object) -> bool:
+        """Whether chunks that were written with a value of a setting have the bytes of this job too."""
+        wanted = self._settings.get(name)
+        return value == wanted or (name == SKIP and value is False and wanted is True)  # those had no bad row
 
     def __enter__(self) -> ResumableFile:
         """Opens the finished part; OutputError if it is unwritable or another job writes it."""
@@ -79,10 +90,20 @@ class ResumableFile:
                 raise OutputError(f"{self._path}: another job has written to it meanwhile; run the command again")
             with self._readable_errors():
                 atomic.delete_unfinished(self._state_file)
+                if not self.chunks:
+                    self._begin()
                 self._file = opened.enter_context(self._part.open("ab"))
                 self._file.truncate(self._size)  # drops a chunk that was being written
             self._opened = opened.pop_all()
         return self
+
+    def _begin(self) -> None:
+        """Says whose chunks the part will have, before it has any; OutputError if another program wrote it."""
+        if not self._found and self._part.is_file() and self._part.stat().st_size:
+            raise OutputError(f"{self._part}: is no unfinished output, which has this name; rename it, or name another output")
+        if self._begun_with:
+            log.warning("%s: an unfinished output was begun with %s; it starts over", self._path, self._begun_with)
+        self._save()
 
     def add(self, text: bytes, rows: int) -> None:
         with self._readable_errors():
@@ -102,6 +123,10 @@ class ResumableFile:
                 self._save()
             elif not self.chunks:
                 self._part.unlink(missing_ok=True)
+                if self._found:
+                    atomic.write_text(self._state_file, self._found)
+                else:
+                    self._state_file.unlink(missing_ok=True)
 
     def _complete(self) -> None:
         if self._assemble is None:
@@ -302,4 +327,4 @@ def _survey(path: str) -> tuple[str, int | None]:
         for block in iter(lambda: file.read(_BLOCK), b""):
             digest.update(block)
             lines += block.count(b"\n")
-    return digest.hexdigest(), None if path.endswith((".gz", ".parquet")) else lines
+    return digest.hexdigest(), None if path.lower().endswith((".gz", ".parquet")) else lines

@@ -69,8 +69,8 @@ class TextInputs:
     def _has_lines(self, source: str) -> bool:
         if self.columns.file_format is not None:
             return self.columns.file_format == tables.LINES
-        name = source.removesuffix(".gz")
-        return not self._named_columns and (Path(name).suffix.lower() == _TXT or tables.form_of(name) is None)
+        name = source.lower().removesuffix(".gz")
+        return not self._named_columns and (Path(name).suffix == _TXT or tables.form_of(name) is None)
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:

@@ -119,9 +119,8 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 
 def delete_unfinished(folder: Path) -> None:
     """Deletes half-written files of killed processes or failed saves; the caller must be the folder's only writer."""
-    for pattern in run_layout.UNFINISHED:
-        for rest in folder.glob(pattern):
-            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+    for rest in [path for path in folder.glob("*") if run_layout.UNFINISHED.fullmatch(path.name)]:
+        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ _OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
 UNCHANGED = "; nothing was changed"
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
 _DRAWN = os.urandom(4).hex()  # processes of two containers may have the same number
-TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
+TEMPORARY = r"\..+\.\d+-[0-9a-f]{8}\.tmp(\.part\.tmp)?"  # regular expression of the names that a killed process may leave
 
 
 @contextlib.contextmanager

@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.inputs import Inputs
     from bert_tf.batch.trained import Trained
 
-_ENDS = {"--input", "--output", "--job", "--help", "-h"}
-_OF_PIPE = {"--input": PIPE, "--output": PIPE, "--file_format": JSONL, "--output_format": JSONL}
+_ENDS = {"input", "output", "job", "flagfile", "help", "h"}
+_OF_PIPE = {"input": PIPE, "output": PIPE, "file_format": JSONL, "output_format": JSONL}
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 
 
@@ -213,10 +213,10 @@ def determining(
 def _rewritten(argv: Sequence[str]) -> list[str]:
     """Reads predict FOLDER as --checkpoint=FOLDER; without files it takes JSON Lines from a pipe, and writes them to one."""
     words = checkpoint_first(argv)
-    names = {word.partition("=")[0] for word in words}
+    names = {word.lstrip("-").partition("=")[0] for word in words if word.startswith("-")}
     if words == list(argv) or names & _ENDS or sys.stdin.isatty():
         return words
-    return [*words, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
+    return [*words, *(f"--{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
 
 
 def _run(call: Call) -> None:

@@ -8,8 +8,11 @@ import numbers
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+import numpy as np
+
 from bert_tf.tasks.tables import RowError
 
+_LARGEST_NUMBER = float(np.finfo(np.float32).max)  # labels are learned as float32
 _LABELS_NAMED = 10  # known labels listed in a message
 # What pandas, R, Excel, JSON and Python write for a missing value.
 _MISSING = frozenset("nan NaN NAN -nan None NA N/A n/a #N/A #NA <NA> NaT null NULL Null".split())
@@ -78,12 +81,15 @@ def known_label(label: str, known: Collection[str]) -> str:
 
 def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     """Returns a finite numeric label within `bounds` (inclusive); raises `RowError` otherwise."""
+    no_number = isinstance(cell, (bool, np.bool_)) or (isinstance(cell, str) and "_" in cell)  # Python reads 1_0 as 10
     try:
-        value = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
+        value = math.nan if no_number else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise RowError(f"the label {cell!r:.80} is not a number")
+    if abs(value) > _LARGEST_NUMBER:
+        raise RowError(f"the label {cell!r:.80} is too large")
     if bounds is not None and not bounds[0] <= value <= bounds[1]:
         raise RowError(f"the label {value:g} is outside {bounds[0]:g} to {bounds[1]:g}")
     return value

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Splits
 from bert_tf.tasks.settings import CustomSettings
@@ -50,6 +50,8 @@ class FileTask(Splits):
         return bool(self._patterns) and not any(self._files.values())
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
+        if split not in self._files:
+            raise DataError(unknown_name("split", split, tuple(self._files)), split)
         file_name = self._files[split]
         if file_name:
             return Path(file_name)

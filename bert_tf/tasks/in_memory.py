@@ -14,7 +14,7 @@ from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.cells import problem_of_bits, refuse_doubtful
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
-from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_separator
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, each, name_of, names_of, read_rows
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
 from bert_tf.tasks.tables import RowError
@@ -86,7 +86,8 @@ class SentenceTask(RowsTask):
 
 
 def _sentence_family(labels: tuple[str, ...], kind: str, columns: RowColumns) -> SentenceFamily:
-    return SentenceFamily(labels, kind, metrics.usual(kind, len(labels)), **dataclasses.asdict(columns))
+    usual = metrics.usual(kind, len(labels))
+    return SentenceFamily(labels, kind, usual, usual_separator(labels), **dataclasses.asdict(columns))
 
 
 def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:

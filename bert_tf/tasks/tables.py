@@ -180,10 +180,19 @@ class Table:
                 report(self.problem(str(problem), row.line))
             else:
                 if self._kept is not None:
-                    cells = row.cells
-                    values = map(cells.get, self.names) if isinstance(cells, dict) else cells
-                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
+                    self._keep(self._kept, row)
                 yield converted
+
+    def _keep(self, kept: text_lines.Kept, row: _Row) -> None:
+        values: Iterable[Any] = row.cells
+        if isinstance(row.cells, dict):
+            values = map(row.cells.get, self.names)
+            left_out = row.cells.keys() - {*self.names} - kept.left_out
+            if left_out:
+                kept.left_out |= left_out
+                names = ", ".join(map(repr, sorted(left_out)))
+                _LOG.warning("%s", self.problem(f"not kept, as the first object lacks it: {names:.200}", row.line))
+        kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in values)
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
         """Returns the positions of columns, or their names if rows are objects."""
@@ -293,7 +302,7 @@ def _is_keyed(first: _Row, path: str) -> bool:
 
 def form_of(name: str) -> str | None:
     """Returns the key of INPUT_FORMATS for a file name, with or without `.gz`; None if unknown."""
-    return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
+    return _SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
 def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
@@ -328,7 +337,8 @@ def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: st
             raise DataError(f"not CSV: {problem}; {remedy}", path, line) from error
         if cells is None:
             return
-        yield _Row(line, cells)
+        if cells:  # else the line is blank
+            yield _Row(line, cells)
 
 
 def _is_separator_line(text: str, divider: str, path: str) -> bool:

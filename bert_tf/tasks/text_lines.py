@@ -38,6 +38,7 @@ class Kept(Once):
 
     columns: tuple[str, ...] | None = None  # known once opened; None if it is not a table
     row: tuple[Any, ...] = ()  # cells of the last row, in column order
+    left_out: frozenset[str] = frozenset()  # keys of objects that the first one lacks
 
 
 class Elsewhere(str):
@@ -94,12 +95,12 @@ def _read_errors(source: object) -> Iterator[None]:
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if isinstance(source, Elsewhere):
         file = source.open()
-        return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
+        return cast(BinaryIO, gzip.open(file, "rb") if source.lower().endswith(".gz") else file)
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
         files.check_plain(source)
-    if os.fspath(source).endswith(".gz"):
+    if os.fspath(source).lower().endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (the caller closes it)
 
@@ -123,7 +124,11 @@ def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, 
     for number in source.numbers() if isinstance(source, Elsewhere) else itertools.count(1):
         line = file.readline(LONGEST_LINE + 1)
         if len(line) > LONGEST_LINE:
-            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; is it a table?", path, number)
+            raise DataError(
+                f"a line of more than {LONGEST_LINE >> 20} MB; write each row as a line (JSON: lines=True of pandas)",
+                path,
+                number,
+            )
         blank = 0 if line.strip() else blank + 1
         if blank > _MOST_BLANK:
             raise DataError(f"more than {_MOST_BLANK} blank lines in a row; delete them", path, number)

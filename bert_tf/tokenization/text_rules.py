@@ -19,6 +19,13 @@ FILES = (CONFIG, PIPELINE, ADDED)
 
 _DECODER = "added_tokens_decoder"
 _OF_SLOW_TOKENIZERS: Mapping[str, Any] = {"do_basic_tokenize": True, "never_split": None}  # with their defaults
+# Values with which words are cut as here; others need another program, as MeCab, or have other pieces.
+_OF_WORD_PIECES = {
+    "word_tokenizer_type": "basic",
+    "subword_tokenizer_type": "wordpiece",
+    "tokenizer_class": "((Bert|DistilBert|Electra|MPNet|MobileBert)Tokenizer|PreTrainedTokenizer)(Fast)?|TokenizersBackend",
+}
+_STEPS = frozenset({"BertNormalizer", "Lowercase", "StripAccents", "NFD"})  # of normalizers: what the rules here do
 
 _NUMBER = re.compile("[0-9]{1,18}")
 _SIDES = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -75,8 +82,8 @@ _SWITCHES = (
 def read_rules(folder: Path) -> TextRules:
     """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
     config, pipeline, added = (content(folder / name) for name in FILES)
-    normalizer = pipeline.get("normalizer")
-    places = (folder / CONFIG, config), (folder / PIPELINE, normalizer if isinstance(normalizer, dict) else {})
+    _refuse_other_tokenizers(config, folder / CONFIG)
+    places = (folder / CONFIG, config), (folder / PIPELINE, _of_normalizer(pipeline.get("normalizer"), folder / PIPELINE))
     switches = {}
     for switch in _SWITCHES:
         for (path, values), key in zip(places, (switch.key, switch.normalizer_key)):
@@ -134,6 +141,35 @@ def content(path: Path) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise VocabularyError("expected a JSON object", path)
     return value
+
+
+def _refuse_other_tokenizers(config: Mapping[str, Any], path: Path) -> None:
+    for key, of_word_pieces in _OF_WORD_PIECES.items():
+        if config.get(key) is not None and not re.fullmatch(of_word_pieces, str(config[key])):
+            raise VocabularyError(
+                f"{key} is {config[key]!r:.80}: of a vocab.txt only BERT's WordPiece is read, which cuts words at blanks and"
+                " punctuation; take a model with that or with a tokenizer.json instead, such as XLM-RoBERTa",
+                path,
+            )
+
+
+def _of_normalizer(normalizer: Any, path: Path) -> Mapping[str, Any]:
+    """Returns the values of a BertNormalizer, alone or in a sequence, or what other steps do instead; empty without any."""
+    steps = list(_steps(normalizer))
+    others = sorted({str(step.get("type")) for step in steps} - _STEPS)
+    if others:
+        log.warning("%s: %s of its normalizer is not applied", path, ", ".join(others))
+    strips = any(step.get("type") == "StripAccents" for step in steps)
+    instead = {"strip_accents": strips, "handle_chinese_chars": False} if steps else {}
+    return next((step for step in steps if step.get("type") == "BertNormalizer"), instead)
+
+
+def _steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(normalizer, dict) and isinstance(normalizer.get("normalizers"), list):
+        for step in normalizer["normalizers"]:
+            yield from _steps(step)
+    elif isinstance(normalizer, dict):
+        yield normalizer
 
 
 def _checked(value: Any, key: str, switch: _Switch, path: Path) -> Any:

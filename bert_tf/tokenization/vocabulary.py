@@ -21,6 +21,7 @@ PUBLISHED = TextRules()
 
 # Stripped from lines. Fewer than str.strip: U+2028 is a piece of the published Chinese vocabulary.
 _BLANKS = " \t\r\n"
+_BLANK_OF_SENTENCEPIECE = "\u2581"  # before pieces that begin a word
 
 
 class Vocabulary:
@@ -79,6 +80,12 @@ class Vocabulary:
                 tokens.append(line.decode().strip(_BLANKS))
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
+        if sum(token.startswith(_BLANK_OF_SENTENCEPIECE) for token in tokens) > len(tokens) // 10:
+            raise VocabularyError(
+                f"pieces begin with {_BLANK_OF_SENTENCEPIECE}, as SentencePiece's: their model is needed, a spiece.model or a"
+                " tokenizer.json, without this file beside it",
+                path,
+            )
         folder = Path(path).absolute().parent
         rules = text_rules.read_rules(folder)
         _append(tokens, rules.added, path)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import model_formats, weight_files
 from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
@@ -117,6 +120,14 @@ def _of_training(run: Run) -> Iterator[str]:
     own_folders = run_layout.own_folders(run.output_dir)
     if any(path.resolve().parent in own_folders for path in run.source.files):
         yield f"{run.output_dir}: training starts from files in this folder; name another --output_dir"
+    elif (model := _model_in(run.output_dir)) is not None:
+        yield f"{model}: commands would read this model instead of the trained one; name another --output_dir"
+
+
+def _model_in(folder: Path) -> Path | None:
+    """Returns what `sources.checkpoint_of` finds in a folder before the checkpoints of a run; None if there is nothing."""
+    published = folder / f"{CHECKPOINT_NAME}.index"
+    return model_formats.file_of(folder) or weight_files.in_folder(folder) or (published if published.is_file() else None)
 
 
 def _of_trained(run: Run) -> Iterator[str]:

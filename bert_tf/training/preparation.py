@@ -166,8 +166,11 @@ def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSourc
 
 
 def _purposes(spec: RunSpec) -> list[str]:
-    """Purposes to read; dev also if it is evaluated during training."""
+    """Purposes to read; dev also if evaluated during training. Warns of settings of a prediction that nobody asked for."""
     actions = spec.actions
+    idle = [name for name in ("test_file", "predict_batch_size") if name in spec.given]
+    if idle and not actions.do_predict:
+        log.warning("nothing is predicted without --do_predict, so these have no effect: --%s", ", --".join(idle))
     during_training = actions.do_train and spec.train.eval_every_n_steps > 0
     evaluates = actions.do_eval or spec.deciding is not None or during_training
     is_read = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}

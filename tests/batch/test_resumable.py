@@ -75,6 +75,25 @@ def test_a_file_is_made_again_if_it_was_changed_and_stays_until_one_of_other_set
     assert ResumableFile(path, {}).chunks == 0
 
 
+@pytest.mark.parametrize(("skips", "kept", "said"), [((False, True), 2, []), ((True, False), 0, [True])])
+def test_an_output_that_starts_over_says_why_and_rows_without_a_bad_one_stay(path, caplog, skips, kept, said):
+    before, now = ({**SETTINGS, "skip_bad_rows": skip} for skip in skips)
+    kill(path, 2, settings=before)
+    assert write(path, settings=now) == kept
+    begun = f"{path}: an unfinished output was begun with another skip_bad_rows; it starts over"
+    assert [message == begun for message in caplog.messages] == said
+    assert ResumableFile(path, now).finished
+
+
+def test_a_part_of_another_program_is_left_alone(path):
+    path.parent.mkdir()
+    part = path.with_name("x.tsv.part")
+    part.write_bytes(b"half of a download")
+    with pytest.raises(OutputError, match=r"x\.tsv\.part: is no unfinished output, which has this name"):
+        write(path)
+    assert (names(path), part.read_bytes()) == (["x.tsv.part"], b"half of a download")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"finished": 3}'])
 def test_an_unreadable_state_counts_as_none(path, text):
     write(path)
@@ -103,14 +122,14 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(path):
     assert write(path) == 1
 
 
-@pytest.mark.parametrize("last", [0, 1])
-def test_what_cannot_be_renamed_is_not_said_to_be_unchanged(path, monkeypatch, last):
+@pytest.mark.parametrize(("last", "kept"), [(0, 0), (2, 1)])
+def test_what_cannot_be_renamed_is_not_said_to_be_unchanged(path, monkeypatch, last, kept):
     replace, times = os.replace, iter(range(9))
     monkeypatch.setattr(os, "replace", lambda *paths: full() if next(times) >= last else replace(*paths))
     with pytest.raises(OutputError, match=CONTINUES):
         write(path)
     monkeypatch.undo()
-    assert write(path) == last
+    assert write(path) == kept
     assert path.read_bytes() == WHOLE
 
 

@@ -217,6 +217,7 @@ def test_refuses(argument, message, capsys):
         ({"train_batch_size": True}, "--train_batch_size=True: expected a whole number"),
         ({"learning_rate": "high"}, "--learning_rate='high': expected a number"),
         ({"learning_rate": float("nan")}, "flag --learning_rate=nan: not a number up to"),
+        ({"learning_rate": 10**400}, f"--learning_rate={10**400}: expected a number"),
         ({"learning_rate": None}, "--learning_rate=None: expected a number"),
         ({"do_train": 1}, "--do_train=1: expected True or False"),
         ({"output_dir": ""}, "--output_dir is empty"),

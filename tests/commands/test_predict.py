@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from bert_tf import extras
+from bert_tf.batch.file_pairs import FilePair
 from tests import lines
 from tests.batch.runs import torn, write_run
 from tests.tiny import SIZES
@@ -73,6 +74,30 @@ def test_columns_of_the_input_follow_the_predictions(run, tmp_path, monkeypatch)
     rows, plain = ([json.loads(line) for line in written[name, "jsonl"].splitlines()] for name in ("with", "without"))
     named = [{"input_label" if name == "label" else name: value for name, value in row.items()} for row in USED]
     assert rows == [{**one, **row} for one, row in zip(plain, named)]
+
+
+def test_columns_of_an_earlier_output_and_halves_of_characters_are_kept(run, tmp_path, capsys):
+    row = {"text_a": "rain .", "text_b": "soup .", "label": "n", "input_label": "m", "note": "\ud83d"}
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (row, {**row, "more": 1})))
+    for name in ("out.jsonl", "out.csv"):
+        assert predicted("--keep_columns", checkpoint=run, input=tmp_path / "in.jsonl", output=tmp_path / name) == 0
+    (found, _) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert {name: found[name] for name in ("input_label", "input_input_label", "note")} == {
+        "input_label": "m",
+        "input_input_label": "n",
+        "note": "\ud83d",
+    }
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].endswith(",rain .,soup .,n,m,\\ud83d")
+    said = f"{tmp_path / 'in.jsonl'}:2: not kept, as the first object lacks it: 'more'"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["-input={}", "-output={}"], ["--flagfile={}"]])
+def test_a_file_that_is_named_in_another_way_is_no_pipe(run, tmp_path, given):
+    (tmp_path / "flags").write_text(f"--input={__file__}\n--output=x.csv\n")
+    names = (__file__, "x.csv") if len(given) == 2 else (tmp_path / "flags",)
+    call = lines.parse("predict", str(run), *(flag.format(name) for flag, name in zip(given, names)))
+    assert call.settings.files == (FilePair(__file__, "x.csv"),)
 
 
 @pytest.mark.parametrize(

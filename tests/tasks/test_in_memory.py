@@ -15,6 +15,8 @@ from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import SentenceExample, read_rows
+from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.settings import CustomSettings
 from tests.tasks.refusals import refusal
 
 NAN = float("nan")
@@ -75,6 +77,14 @@ def test_a_data_frame_is_rows_named_by_its_index():
     assert (second.guid, second.title, second.answers) == ("x", "", ())
 
 
+def test_cells_of_several_labels_have_a_separator_that_no_label_holds():
+    task = SentenceTask(train=[("x", ["a,b"]), ("y", ["c"]), ("z", ["a", "b"])], problem=MULTI_LABEL)
+    record = {"kind": MULTI_LABEL, "labels": ["a,b;"]}
+    assert (task.family.label_separator, SentenceFamily.from_record(record).label_separator) == (";", "|")
+    own = CustomTask(CustomSettings(labels='"yes, maybe",no'))
+    assert own.family.label_separator == ";"  # of sets of classes
+
+
 @pytest.mark.parametrize(
     ("row", "kind", "message"),
     [
@@ -92,7 +102,8 @@ def test_a_data_frame_is_rows_named_by_its_index():
         (("half \ud83d", "x"), CLASSIFICATION, "row 0: unpaired surrogate"),
         ({"text": "a", "label": "x", "id": "\ud83d"}, CLASSIFICATION, "row 0: unpaired surrogate"),
         (("a", NAN), REGRESSION, "row 0: the label nan is not a number"),
-        (("a", "high"), REGRESSION, "row 0: the label 'high' is not a number"),
+        *((("a", no), REGRESSION, f"row 0: the label {no!r} is not a number") for no in ("high", "1_0", np.bool_(1))),
+        (("a", 1e39), REGRESSION, r"row 0: the label 1e\+39 is too large"),
         (("a", ["x", None]), MULTI_LABEL, "row 0: the label None is not a name"),
         (("a", {"x": 0}), MULTI_LABEL, "row 0: the label {'x': 0} is not a list of names"),
         (("a", "x"), MULTI_LABEL, "row 0: the label 'x' is not a list of names"),

@@ -154,6 +154,13 @@ def test_the_surest_mistakes_come_first(head, logits, labels, kept, expected):
     assert [one["confidence"] for one in found] == [sure if sure is None else pytest.approx(sure) for *_, sure, _ in expected]
 
 
+@pytest.mark.parametrize(("classes", "has_matrix"), [(1000, True), (1001, False)])
+def test_thousands_of_classes_have_no_confusion_matrix_which_would_make_the_results_too_large(classes, has_matrix):
+    names, labels = list(map(str, range(classes))), np.array([0, 1], np.int32)
+    more = evaluate_logits(HeadSpec(classes), names, ["accuracy"], np.zeros([2, classes], np.float32), labels).more
+    assert ("confusion" in more) == has_matrix
+
+
 def test_a_class_that_is_as_probable_as_the_bound_of_sets_is_in_the_set():
     logits = np.zeros([1, 2], np.float32)  # 1/2 each
     for bound, expected in ((0.5, ("yes", "no")), (0.6, ())):

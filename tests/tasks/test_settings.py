@@ -208,6 +208,8 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
     assert (made.labels, made.examples("", "dev")[0].label) == (("x", "y"), "y")
     with pytest.raises(FlagError, match="^--labels=x,z: the model was trained on x, y$"):
         CustomTask(CustomSettings(labels="x,z"), labels=["x", "y"])
+    with pytest.raises(DataError, match="^validation: unknown split 'validation'"):
+        made.examples("", "validation")
     with pytest.raises(FlagError, match="^--labels=a,b,c is required without a --train_file$"):
         CustomTask(CustomSettings(dev_file=str(tmp_path / "dev.csv"))).examples("", "dev")
 
@@ -359,7 +361,7 @@ def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(
     assert made.examples("", "test") == [SentenceExample("17", "a"), SentenceExample("x", "b")]
     made = task(tmp_path, "text,label\na,0\nb,1\n", id_column="id", test_file=str(tmp_path / "train.csv"))
     assert guids(made) == ["train-2", "train-3"]
-    assert "no column 'id'" in refusal(made, "test")
+    assert "no column 'id'; name that of the ids with --id_column" in refusal(made, "test")
     assert guids(task(tmp_path, "id,text,label\nn1,a,0\nn2,b,1\n", id_column="id")) == ["n1", "n2"]
     caplog.clear()
     assert len(guids(task(tmp_path, "id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id", labels="0,1"))) == 4
@@ -372,6 +374,7 @@ def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(
     [
         ({"text_b": "x"}, "--text_b names the second text; name the first with --text_a"),
         ({"label_separator": ""}, "--label_separator is empty"),
+        ({"label_separator": ";"}, "--label_separator divides several labels of a cell: add --problem=multi_label"),
         ({"train_file": "-"}, "--train_file=-: this file is read more than once, so it cannot be a pipe"),
         ({"dev_file": "-"}, "--dev_file=-: this file is read more than once, so it cannot be a pipe"),
         ({"labels": "a"}, "--labels=a: give at least two, with commas"),

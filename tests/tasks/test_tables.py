@@ -307,6 +307,10 @@ def test_csv_is_quoted(tmp_path, cell, text):
 _LIMIT = "field larger than field limit (1000); cut the text, or close the quote that swallows the rows below"
 
 
+def test_blank_lines_of_csv_are_no_rows(tmp_path):
+    assert rows(write(tmp_path, b"\nx,y\n\n1,2\n\n\n3,4\n", "a.csv"), "y") == [(4, ["2"]), (7, ["4"])]
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -379,7 +383,8 @@ def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
     )
     assert cells(path, "y", form="csv") == [["2"]]
     assert message_of(tmp_path, "x") == f"{tmp_path}: is a folder; name a file"
-    assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
+    for name in ("a.csv.gz", "A.CSV.GZ"):
+        assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), name), "y") == [["2"]]
     for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):
         path = write(tmp_path, data, "a.tsv.gz")
         assert message_of(path, "x").startswith(f"{path}: cannot read the file: ")
@@ -416,7 +421,9 @@ def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
     monkeypatch.setattr(text_lines, "_MOST_BLANK", 3)
     path = write(tmp_path, b"text\n" + b"x" * ((1 << 20) + 1))
-    assert message_of(path, "text") == f"{path}:2: a line of more than 1 MB; is it a table?"
+    assert (
+        message_of(path, "text") == f"{path}:2: a line of more than 1 MB; write each row as a line (JSON: lines=True of pandas)"
+    )
     assert message_of(write(tmp_path, b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
     with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which may never end"):
         open_table("/dev/zero", form="tsv")

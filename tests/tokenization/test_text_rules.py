@@ -65,19 +65,28 @@ def oracle(pieces, lower_case: bool, rules: TextRules, added=()):
 @pytest.mark.parametrize("lower_case", [True, False], ids=["uncased", "cased"])
 @pytest.mark.parametrize("strip", [True, False, None])
 @pytest.mark.parametrize("split", [True, False])
-@pytest.mark.parametrize("file", ["tokenizer_config", "tokenizer"])
-def test_accents_and_ideographs_are_treated_as_the_files_say(tmp_path, lower_case, strip, split, file):
-    content = {
-        "tokenizer_config": {"strip_accents": strip, "tokenize_chinese_chars": split},
-        "tokenizer": {"normalizer": {"type": "BertNormalizer", "strip_accents": strip, "handle_chinese_chars": split}},
+@pytest.mark.parametrize("normalizer", ["none", "alone", "in a sequence"])
+def test_accents_and_ideographs_are_treated_as_the_files_say(tmp_path, lower_case, strip, split, normalizer):
+    step = {"type": "BertNormalizer", "strip_accents": strip, "handle_chinese_chars": split}
+    files = {
+        "none": {"tokenizer_config": {"strip_accents": strip, "tokenize_chinese_chars": split}},
+        "alone": {"tokenizer": {"normalizer": step}},
+        "in a sequence": {"tokenizer": {"normalizer": {"type": "Sequence", "normalizers": [step]}}},
     }
-    vocabulary = Vocabulary.from_file(folder(tmp_path, **{file: content[file]}))
+    vocabulary = Vocabulary.from_file(folder(tmp_path, **files[normalizer]))
     assert vocabulary.text_rules == TextRules(strip, split)
     ours, theirs = WordPieceTokenizer(vocabulary, lower_case=lower_case), oracle(PIECES, lower_case, vocabulary.text_rules)
     for text in TEXTS:
         expected = theirs.encode(text, add_special_tokens=False)
         assert ours.ids(text) == expected.ids
         assert [piece.token for piece in ours.tokenize(text)] == expected.tokens
+
+
+def test_steps_of_another_normalizer_are_followed_or_named(tmp_path, caplog):
+    steps = [{"type": "NFKC"}, {"type": "Lowercase"}]
+    vocabulary = Vocabulary.from_file(folder(tmp_path, tokenizer={"normalizer": {"type": "Sequence", "normalizers": steps}}))
+    assert vocabulary.text_rules == TextRules(strip_accents=False, split_ideographs=False)
+    assert caplog.messages == [f"{tmp_path / 'tokenizer.json'}: NFKC of its normalizer is not applied"]
 
 
 @pytest.mark.parametrize("lower_case", [True, False], ids=["uncased", "cased"])
@@ -132,6 +141,9 @@ BAD = [
     ("tokenizer", 3, "tokenizer.json: expected a JSON object"),
     ("tokenizer_config", [1], "tokenizer_config.json: expected a JSON object"),
     ("tokenizer_config", {"strip_accents": "no"}, "tokenizer_config.json: strip_accents is 'no', expected true, false or null"),
+    ("tokenizer_config", {"word_tokenizer_type": "mecab"}, "word_tokenizer_type is 'mecab': of a vocab.txt only BERT's"),
+    ("tokenizer_config", {"subword_tokenizer_type": "character"}, "subword_tokenizer_type is 'character': of a vocab.txt"),
+    ("tokenizer_config", {"tokenizer_class": "RoFormerTokenizer"}, "tokenizer_class is 'RoFormerTokenizer': of a vocab.txt"),
     ("tokenizer_config", {"tokenize_chinese_chars": 1}, "tokenize_chinese_chars is 1, expected true or false"),
     (
         "tokenizer_config",

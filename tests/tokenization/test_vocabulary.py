@@ -68,6 +68,7 @@ def test_only_a_line_feed_ends_a_line_and_blanks_beyond_ascii_are_pieces(tmp_pat
         (b"", ":1: blank line in the vocabulary; "),
         (text_of([*TOKENS, "the"]), ":9: 'the' is already in line 6; every piece has one id"),
         (text_of([*TOKENS, "a\0b"]), r":9: 'a\x00b' holds a NUL character"),
+        (text_of([*TOKENS, "\u2581the", "\u2581a"]), ": pieces begin with \u2581, as SentencePiece's: their model is needed"),
         (text_of(SPECIAL_TOKENS), ": only special and unused pieces, so every word would be"),
         (text_of([*SPECIAL_TOKENS, "[unused0]"]), ": only special and unused pieces, so every word would be"),
         *(

@@ -29,7 +29,7 @@ from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.training import fine_tune, inference, settings, sources, training
 from bert_tf.training.run_spec import configured
-from tests import classifier
+from tests import classifier, huggingface
 from tests.classifier import run
 from tests.tiny import TinyProject, held, write_project
 from tests.training import reading
@@ -219,10 +219,15 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
 @without_computing
 def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog):
     folder = copied.folder
-    left = ("features/.MRPC-dev-1.safetensors.77.tmp", "model.ckpt-9.index.tempstate1", "best/x.tempstate2")
+    left = (
+        "features/.MRPC-dev-1.safetensors.77-0a1b2c3d.tmp",
+        "model.ckpt-9.index.tempstate1",
+        "best/model.ckpt-9.index.tempstate2",
+    )
+    own = (".draft.2.tmp", "data.tempstate_backup", "notes-2024_temp", "eval_forward")
     change_record(folder, do_lower_case=False)  # of a training that a tokenizer_config.json allowed
     (folder / "best").mkdir()
-    for name in left:  # by a command that was killed
+    for name in (*left, *own):  # the former by a command that was killed
         (folder / name).touch()
     (folder / "model.ckpt-9_temp").mkdir()
     account, examples = (folder / "timing.json").read_bytes(), (folder / "examples.txt").read_text()
@@ -233,7 +238,7 @@ def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog)
     assert forward.loaded == [f"{folder}/model.ckpt-5"]
     assert (folder / "timing.json").read_bytes() == account
     assert (folder / "examples.txt").read_text() == examples
-    assert not [name for name in (*left, "model.ckpt-9_temp") if (folder / name).exists()]
+    assert [name for name in (*left, "model.ckpt-9_temp", *own) if (folder / name).exists()] == [*own]
     assert {
         f"task MRPC, data from {copied.project.data_dir} (--data_dir)",
         f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)",
@@ -313,7 +318,8 @@ def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said,how", "label_column": "mood"}
     flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
     flags = [flag for flag in flags if not flag.startswith("--data_dir")]
-    assert run(*flags) == 0
+    assert run(*flags, f"--test_file={tmp_path / 'test.tsv'}") == 0
+    assert "nothing is predicted without --do_predict, so these have no effect: --test_file\n" in capsys.readouterr().err
     assert reading.record(tmp_path / "out")["columns"]["text_a"] == "said,how"
     # The column of the ids is no part of what was learned, and the other columns are those of the training.
     predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
@@ -429,6 +435,19 @@ def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys,
     assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
     assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "bert_model.ckpt.index"])
+def test_training_into_a_folder_that_is_a_model_is_refused(trained, tmp_path, capsys, file):
+    """Commands would read that model, not the trained one."""
+    folder = shutil.copytree(trained.project.vocab_file.parent, tmp_path / "model")
+    if file == "model.safetensors":
+        shutil.rmtree(folder)
+        huggingface.write_folder(folder)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert run(*trained.project.flags(folder)) == 2
+    assert f"{folder / file}: commands would read this model instead of the trained one" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize("ways", [{"do_eval": True}, {"do_train": True, "overwrite_output_dir": True, "seed": 9}])

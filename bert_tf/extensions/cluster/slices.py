@@ -50,7 +50,7 @@ class Whole(text_lines.Elsewhere):
     @property
     def has_rows_of_lines(self) -> bool:
         """Whether the file can be split; known once it is opened."""
-        return self.first_row is not None and not self.endswith(".gz")
+        return self.first_row is not None and not self.lower().endswith(".gz")
 
 
 class Part(Whole):

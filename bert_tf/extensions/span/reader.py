@@ -155,7 +155,7 @@ class Reader:
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
         """Yields examples in constant memory; logs misplaced training answers, does not read answers of test."""
-        is_table = self.file_format is not None or Path(os.fspath(source).removesuffix(".gz")).suffix.lower() != ".json"
+        is_table = self.file_format is not None or Path(os.fspath(source).lower().removesuffix(".gz")).suffix != ".json"
         examples = self._of_table(source, split, report) if is_table else self._of_articles(source, split, report)
         return _watched(examples, source) if split == TRAIN else examples
 

@@ -16,6 +16,8 @@ from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.tasks.sentence.scores import LabelArray
 
+_MOST_CLASSES = 1000  # of a confusion matrix: that of thousands makes the file of results too large to be read
+
 
 def evaluate_logits(
     head: HeadSpec,
@@ -34,7 +36,8 @@ def evaluate_logits(
     per_class = [] if head.kind == REGRESSION else task_metrics.per_class(label_ids, predictions, label_names)
     more: dict[str, Any] = {"labels": tuple(label_names), "per_class": [row._asdict() for row in per_class]}
     if head.kind == CLASSIFICATION:
-        more["confusion"] = task_metrics.confusion(label_ids, predictions, len(label_names)).tolist()
+        if len(label_names) <= _MOST_CLASSES:
+            more["confusion"] = task_metrics.confusion(label_ids, predictions, len(label_names)).tolist()
         more.update(_of_rule(logits, label_ids, predictions, decision))
     return Evaluation(
         values,

@@ -42,6 +42,14 @@ _OTHER_TEXTS = {
 }
 
 
+SEPARATORS = (",", ";", "|", "/", "~")
+
+
+def usual_separator(labels: Sequence[str]) -> str:
+    """Returns the first separator that no label holds, so that several labels of a cell can be told apart."""
+    return next((separator for separator in SEPARATORS if not any(separator in label for label in labels)), SEPARATORS[0])
+
+
 @dataclasses.dataclass(frozen=True)
 class SentenceFamily(Family):
     """Sentences and pairs. Predictions are [E, L] logits, averaged over the windows of a long text."""
@@ -49,7 +57,7 @@ class SentenceFamily(Family):
     labels: tuple[str, ...] = ()  # L names by class index; empty for regression
     kind: str = CLASSIFICATION  # one of `example.KINDS`
     metrics: tuple[str, ...] = ("accuracy",)  # keys of `bert_tf.metrics.METRICS`
-    label_separator: str = ","  # between several labels of one example
+    label_separator: str = SEPARATORS[0]  # between several labels of one example
     texts: int | None = None  # per row, 1 or 2; None if unknown or mixed
     text_a: str | None = None  # column of rows in memory, see `rows.RowColumns`
     text_b: str | None = None
@@ -74,15 +82,15 @@ class SentenceFamily(Family):
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        separator = {name: record[name] for name in ("label_separator",) if name in record}
-        fields = {**separator, **dataclasses.asdict(RowColumns.from_settings(record))}
+        recorded = record.get("label_separator") if kind == MULTI_LABEL else None
         return cls(
             labels,
             kind,
             metrics.usual(kind, len(labels)),
+            recorded or usual_separator(labels),
             texts=recorded_texts(record),
             decision=Decision.from_record(record),
-            **fields,
+            **dataclasses.asdict(RowColumns.from_settings(record)),
         )
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:

@@ -18,7 +18,7 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_separator
 from bert_tf.tasks.sentence.rows import USUAL_TEXTS, Label, RowColumns, SentenceExample, usual_texts
 from bert_tf.tasks.settings import CUSTOM, CustomSettings, listed_labels
 
@@ -50,6 +50,8 @@ class CustomTask(FileTask):
             raise FlagError("--text_b names the second text; name the first with --text_a")
         if not settings.label_separator:
             raise FlagError("--label_separator is empty")
+        if labels is None and settings.problem != MULTI_LABEL and settings.label_separator != CustomSettings.label_separator:
+            raise FlagError(f"--label_separator divides several labels of a cell: add --problem={MULTI_LABEL}")
         problem = self._label_column.ambiguous(listed)
         if problem:
             raise FlagError(problem)
@@ -65,9 +67,8 @@ class CustomTask(FileTask):
 
     def _sentences(self) -> SentenceFamily:
         kind, columns = self._settings.problem, dataclasses.asdict(self.row_columns)
-        return SentenceFamily(
-            self.labels, kind, metrics.usual(kind, len(self.labels)), self._settings.label_separator, **columns
-        )
+        separator = self._settings.label_separator if kind == MULTI_LABEL else usual_separator(self.labels)
+        return SentenceFamily(self.labels, kind, metrics.usual(kind, len(self.labels)), separator, **columns)
 
     @property
     def row_columns(self) -> RowColumns:
@@ -105,6 +106,8 @@ class CustomTask(FileTask):
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # ids are for predictions
+        for column in ids:
+            table.require(column, "name that of the ids with --id_column")
         known = dict.fromkeys(self.labels if labels else ())
         ends = list(itertools.accumulate(map(len, texts)))
 
