@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
-from bert_tf.extensions.distill import NAME, SECTION
-from bert_tf.extensions.distill.settings import RECIPE
+from bert_tf.extensions.distill import NAME, RECIPE, SECTION
 from bert_tf.io import documents, files
 from bert_tf.library.fine_tuning import train
 from bert_tf.library.keywords import takes

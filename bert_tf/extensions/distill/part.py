@@ -23,9 +23,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.extensions.distill import FILE, TEACHER
+from bert_tf.extensions.distill import FEW_TEXTS, FILE, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, TEACHER, DistillSettings
 from bert_tf.extensions.distill.head import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
-from bert_tf.extensions.distill.settings import FEW_TEXTS, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, DistillSettings
 from bert_tf.features.columns import Array, Features, TrainingRows
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION

@@ -23,9 +23,9 @@ from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_l
 from bert_tf.extensions.pretrain.corpus.masking import Masking
 from bert_tf.extensions.pretrain.corpus.records import manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
-from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
+from bert_tf.extensions.pretrain.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.tags import TagSettings, schemes, spelling, words
+from bert_tf.extensions.tags import TagSettings, schemes, words
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.names import JSONL, PARQUET
@@ -366,7 +366,7 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     if len(counts) < 2:
         present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
         raise DataError(f"{present}; at least two tags are required: give labels=(...) or other rows", split)
-    problem = spelling.problem_of(counts)
+    problem = schemes.problem_of(counts)
     if problem:
         raise DataError(f"{problem}; if they are plain tags, list all with labels=(...)", split)
     return schemes.labels_of_counts(counts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,16 +70,10 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
 
 def _registered(sender: Replay, name: str) -> str:
     """Registers the model of a run unless that was done; returns its version."""
-    from bert_tf.extensions.track import mlflow_model  # imports TensorFlow
+    from bert_tf.extensions.track import to_mlflow
 
-    model, tracker = mlflow_model.find(sender.folder), cast(Any, sender.tracker)
-    earlier = sender.guarded(lambda: str(tracker.registered(name, model.digest)))
-    if earlier:
-        return earlier
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "model"
-        mlflow_model.save(model, folder)
-        return sender.guarded(lambda: str(tracker.register(folder, name, model.digest)))
+    model, tracker = to_mlflow.find_model(sender.folder), cast("to_mlflow.MLflow", sender.tracker)
+    return sender.guarded(lambda: tracker.register(model, name))
 
 
 def _say(text: str) -> None:

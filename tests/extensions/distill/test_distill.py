@@ -16,9 +16,8 @@ from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
-from bert_tf.extensions.distill import part
+from bert_tf.extensions.distill import DistillSettings, part
 from bert_tf.extensions.distill.part import Distillation, recombined
-from bert_tf.extensions.distill.settings import DistillSettings
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests import classifier, lines, pretrained
@@ -175,12 +174,16 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
     assert "state_weight" in capsys.readouterr().err
 
 
-def test_learns_from_texts_without_labels(made, tmp_path, counted, untrained):
+def test_learns_from_texts_without_labels_which_do_not_count_as_a_class(made, tmp_path, counted, untrained):
+    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
-    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts)
+    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts, class_weights="balanced")
     assert (sum(counted), len(untrained)) == (40 + 12 + 13, 1)
+    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
+    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
+    assert untrained[0].loss.class_weights == pytest.approx(expected)
 
 
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, untrained, caplog):
@@ -243,16 +246,6 @@ def test_few_texts_are_said(texts, rows, recombine, said, caplog):
 def test_only_pairs_are_recombined():
     with pytest.raises(FlagError, match="--recombine=2: is for tasks on pairs of texts; add other texts by --unlabelled"):
         Distillation(DistillSettings("teacher", recombine=2)).recipe(FAMILY, rows_of(1, 1))
-
-
-def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, untrained):
-    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
-    texts = tmp_path / "more.jsonl"
-    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
-    prepare(made, tmp_path / "out", unlabelled=str(texts), class_weights="balanced")
-    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
-    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
-    assert untrained[0].loss.class_weights == pytest.approx(expected)
 
 
 def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(made, tmp_path):

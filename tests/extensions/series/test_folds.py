@@ -22,7 +22,7 @@ from bert_tf.extensions.choice.family import ChoiceTask
 from bert_tf.extensions.choice.features import OPTION_IDS
 from bert_tf.extensions.series import driver, folds, table
 from bert_tf.extensions.series.folds import FoldResult, groups_of
-from bert_tf.extensions.similarity.in_memory import ContrastiveTask, SimilarityTask
+from bert_tf.extensions.similarity.family import ContrastiveTask, SimilarityTask
 from bert_tf.extensions.span.family import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.family import TagTask

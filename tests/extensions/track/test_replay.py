@@ -14,7 +14,7 @@ from bert_tf.errors import FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.report.run_files import read_runs
 from bert_tf.extensions.track import FOLDER, trackers
-from bert_tf.extensions.track.contents import read_contents
+from bert_tf.extensions.track.replay import read_contents
 from bert_tf.io import lock
 from tests import lines
 from tests.extensions.report import example
@@ -107,14 +107,6 @@ def test_a_moved_folder_is_the_same_run_and_one_with_other_settings_is_not(serve
 def test_a_run_without_results_has_finished_at_its_last_step_or_its_early_end(folder, schedule, ending):
     (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": schedule}))
     assert read_contents(read_runs([folder])[0]).ending == ending
-
-
-def test_each_run_of_several_seeds_is_sent(server, folder):
-    series = folder.parent / "series"
-    series.mkdir()
-    folder.rename(series / "seed-1")
-    assert [sent.run.name for sent in bert_tf.track(series, tracker="mlflow")] == ["seed-1"]
-    assert len(server()["runs"]) == 1
 
 
 def test_the_command_prints_a_line(server, folder, capsys):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.pretrain.corpus import sentences
-from bert_tf.extensions.pretrain.corpus.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
+from bert_tf.extensions.pretrain.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
 from bert_tf.io import encodings, files
 from bert_tf.io.documents import DocumentError, json_value
 from bert_tf.io.log_form import log
