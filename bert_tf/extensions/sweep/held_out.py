@@ -59,6 +59,9 @@ def divided(count: int, share: float) -> tuple[Numbers, Numbers]:
     """Indices of the visible examples, and of the hidden ones."""
     order = np.random.default_rng(_SEED).permutation(count)
     unseen = round(count * share)
-    if not unseen:
-        raise FlagError(f"--hold_out={share:g}: that is none of {count} dev examples; hold out at least {1 / count:.2g}")
+    if unseen in (0, count):
+        which, bound, limit = ("all", "most", count - 1) if unseen else ("none", "least", 1)
+        raise FlagError(
+            f"--hold_out={share:g}: that is {which} of {count} dev examples; hold out at {bound} {limit / count:.2g}"
+        )
     return np.sort(order[unseen:]), np.sort(order[:unseen])

@@ -144,12 +144,12 @@ def is_done(folder: Path, name: str) -> bool:
     return earlier is not None and earlier.error is None
 
 
-def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
+def forget(folder: Path, names: Sequence[str], *, failures: bool = False) -> None:
     """Deletes results, or only those of failed runs: a new command trains or tries these again."""
-    for run in runs:
-        earlier = read_result(folder, run.name) if failures else None
+    for name in names:
+        earlier = read_result(folder, name) if failures else None
         if not failures or (earlier is not None and earlier.error is not None):
-            (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
+            (folder / RESULTS / f"{name}{_ENDING}").unlink(missing_ok=True)
 
 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:

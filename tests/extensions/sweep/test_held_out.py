@@ -20,6 +20,8 @@ def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
     np.testing.assert_array_equal(held_out.divided(13, 0.4)[1], unseen)
     with pytest.raises(FlagError, match="--hold_out=0.01: that is none of 13 dev examples"):
         held_out.divided(13, 0.01)
+    with pytest.raises(FlagError, match="--hold_out=0.9: that is all of 4 dev examples; hold out at most 0.75"):
+        held_out.divided(4, 0.9)
 
 
 @pytest.fixture(scope="module")

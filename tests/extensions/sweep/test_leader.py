@@ -137,7 +137,7 @@ def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
     runs = [planned("done"), planned("failed")]
     table.write(tmp_path, result(runs[0]))
     table.write(tmp_path, table.failed(runs[1], "no memory"))
-    table.forget(tmp_path, runs, failures=True)
+    table.forget(tmp_path, [run.name for run in runs], failures=True)
     machine = Machine()
     lead(tmp_path, runs, machine)
     assert [name for name, *_ in machine.started] == ["failed"]

@@ -8,9 +8,10 @@ from bert_tf.extensions.sweep import plan, score
 from bert_tf.extensions.sweep.table import Result
 
 
-def result(task, seed, error=None, **metrics):
+def result(task, seed, error=None, *, pruned=False, **metrics):
     values = {f"eval_{name}": value for name, value in metrics.items()}
-    return Result(f"{task}-seed{seed}", task, seed, {}, 5, values, metric=next(iter(values), ""), error=error)
+    metric = next(iter(values), "")
+    return Result(f"{task}-seed{seed}", task, seed, {}, 5, values, metric=metric, error=error, pruned=pruned)
 
 
 RESULTS = [
@@ -18,6 +19,7 @@ RESULTS = [
     result("MRPC", 1, accuracy=0.8, f1=0.9),
     result("MRPC", 2, accuracy=0.7, f1=1.0),
     result("MRPC", 3, error="no memory"),
+    result("MRPC", 4, pruned=True, accuracy=0.9, f1=0.9),  # stopped: it has no predictions
     result("WNLI", 1, accuracy=0.5),
     result("MNLI", 1, accuracy=0.6),
     result("MNLI", 2, accuracy=0.7),
@@ -33,7 +35,7 @@ def test_a_task_but_wnli_counts_by_its_best_run_with_the_mean_of_its_metrics_and
     assert seeds == {"CoLA": 1, "MRPC": 1, "WNLI": 1, "MNLI": 2, "AX": 2}
     mean = 100 * (0.5 + 0.85 + 0.7) / 3
     assert score.line(RESULTS) == f"GLUE on dev, 3 of 8 tasks: {mean:.1f} (CoLA 50.0, MRPC 85.0, MNLI 70.0)"
-    assert score.line(RESULTS[1:4]) is None
+    assert score.line(RESULTS[1:5]) is None
 
 
 def test_the_zip_has_the_predictions_of_the_best_runs(tmp_path):
