@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bert_tf import extension
+from bert_tf import extension, run_layout
 from bert_tf.errors import FlagError
 from bert_tf.extensions.track import MLFLOW, TRACKERS, trackers
 from bert_tf.io import files
@@ -61,7 +61,9 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
     if settings.register and settings.tracker != MLFLOW:
         raise FlagError(f"--register belongs to --tracker={MLFLOW}")
     trackers.require(settings.tracker)
-    for run in run_files.read_runs([Path(settings.run)]):
+    folder = Path(settings.run)
+    begun = sorted(path.parent for path in folder.glob(f"*/{run_layout.RECORD}"))
+    for run in run_files.read_runs([folder, *filter(run_files.numbered, begun)]):  # folds are below their final model
         with replay.opened(run.folder, settings.tracker) as sender:
             sent = sender.send()
             version = _registered(sender, settings.register) if settings.register else ""

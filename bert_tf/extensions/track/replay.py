@@ -15,20 +15,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 from bert_tf import run_layout
 from bert_tf.errors import BertError, OutputError
 from bert_tf.estimator.run_folder import MACHINE, VERSIONS
 from bert_tf.extensions.report import run_files
 from bert_tf.extensions.report.run_files import Evaluated, Run, is_number, mapping
 from bert_tf.extensions.track import FOLDER
-from bert_tf.extensions.track.trackers import FINISHED, KILLED, Marks, Point, Tracker, connect
+from bert_tf.extensions.track.trackers import FINISHED, KILLED, RUNNING, Marks, Point, Tracker, connect
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import redacted
 
 T = TypeVar("T")
 
 _SHOWN = 300  # characters of a message
-
 
 FILES = (
     *(run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.DECISION),
@@ -219,7 +220,7 @@ class Replay:
         for name in new:
             self.tracker.upload(self.folder / name)
             self._keep(files={**self._state.files, name: current.files[name]})
-        status = status or current.ending
+        status = status or (RUNNING if current.ending == KILLED and _is_written(self.folder) else current.ending)
         if status != self._state.status:
             self.tracker.end(status)
             self._keep(status=status)
@@ -239,6 +240,14 @@ class Replay:
         self._state = dataclasses.replace(self._state, **changed)  # type: ignore[arg-type]
         values = {**vars(self._state), "marks": {name: point[1:] for name, point in self._state.marks.items()}}
         atomic.write_text(self._path, documents.to_json(values, indent=1, sort_keys=True) + "\n")
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a process of this machine still trains the run."""
+    pid = lock.holder_of(folder)
+    with contextlib.suppress(psutil.Error):
+        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextlib.contextmanager
