@@ -202,8 +202,9 @@ def _make(
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
     except processes.LostWorkerError as error:
         raise BertError(f"{error} with fewer --workers; it continues, except from pipes") from error
-    except BertError:  # its message promises that nothing was changed, and a full disk needs the room
-        shutil.rmtree(unfinished, ignore_errors=True)
+    except BertError as error:  # its message promises that nothing was changed, and a full disk needs the room
+        if type(error) is not BertError:  # that of a lost server of Beam: the same command continues
+            shutil.rmtree(unfinished, ignore_errors=True)
         raise
     _write_manifest(written, output.key, config, tokenizer)
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -214,6 +215,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     folder = tokens.folder.parent
     table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
     store.warn_of_unknown(tokens, vocabulary)
+    rows.warn_of_random(table)
     made_of = counted(tokens.documents, "document"), counted(tokens.tokens, "piece")
     log.info("%s with %s became %s", *made_of, counted(len(table), "row"))
     if tokens.documents == 1 and masks.nsp:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.errors import BertError
 from bert_tf.extensions.pretrain import opening
 from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.records import Records
@@ -134,16 +135,23 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     assert contents(tmp_path) == made
 
 
-def test_a_command_that_loses_a_worker_goes_on_to_the_same_bytes(source, made, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (processes.LostWorkerError("it died"), "it died with fewer --workers; it continues, except from pipes\n"),
+        (BertError("--beam: FlinkRunner: cannot be reached"), "--beam: FlinkRunner: cannot be reached\n"),
+    ],
+)
+def test_a_command_that_loses_a_worker_or_server_goes_on(source, made, tmp_path, monkeypatch, capsys, error, said):
     def losing(work, tasks, *, unit, **given):
         if unit == "shard":
-            raise processes.LostWorkerError("a worker process died")
+            raise error
         return mapped(work, tasks, unit=unit, **given)
 
     mapped, flags = processes.mapped, arguments(source, tmp_path / "x.tfrecord")
     monkeypatch.setattr(processes, "mapped", losing)
     assert classifier.pretraining_data(flags) == 2
-    assert capsys.readouterr().err.endswith("died with fewer --workers; it continues, except from pipes\n")
+    assert capsys.readouterr().err.endswith(said)
     monkeypatch.setattr(processes, "mapped", mapped)
     monkeypatch.setattr(store, "tokenize", None)
     monkeypatch.setattr(rows, "rows_of", None)
@@ -250,6 +258,7 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, monkeypatch, capsys, 
         ("a b c d e f g\n" * 30, "lines look hard-wrapped"),
         ("你好 世界\n世界\n\na b\n", "% of the pieces are [UNK]"),
         ("a b\n" * 20 + "\n世界\n", ""),
+        ("a b\n\n" * 40, "hardly any text of a pair follows the other: documents have few sentences; add --nsp=false"),
     ],
 )
 def test_doubtful_text_and_few_places_for_masks_are_warned_of(text, said, source, tmp_path, caplog):
