@@ -29,7 +29,7 @@ from bert_tf.extension import Driven
 from bert_tf.extensions.series import FOLDS, OUT_OF_FOLD, SeriesSettings, driver, table
 from bert_tf.extensions.series.driver import Run, Trained
 from bert_tf.features.columns import Numbers
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SIMILARITY, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
@@ -96,7 +96,12 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
     resolved_task, data = preparation.find_task(config, task, None, environment)
     settings = config.extensions.series
     with run_folder.writing(config.output.folder):
+        _refuse_earlier(config)
         folds = _folds(config, resolved_task, data)
+        if not settings.folds_only:  # a fault in what is read at the end would be found when all folds are trained
+            purposes = [*([DEV] if _has_dev(resolved_task, data) else []), *([TEST] if config.actions.do_predict else [])]
+            splits = [split for purpose in purposes for split in resolved_task.splits(data.folder, purpose)]
+            preparation.read_examples(resolved_task, data, splits, config)
         done, outputs = _trained(folds, task, environment)
         if done.stopped_by is not None:
             return Outcome(done, resolved_task, data, done.stopped_by)
@@ -111,6 +116,15 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
         config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)}), environment=environment, task=task
     )
     return Outcome(done, resolved_task, data, final.stopped_by)
+
+
+def _refuse_earlier(config: RunSpec) -> None:
+    """FlagError for folds beyond the number: they are of another division, and would be averaged and listed with these."""
+    count = config.extensions.series.folds
+    for path in sorted(config.output.folder.glob(f"fold-*/{run_layout.RECORD}")):
+        number = path.parent.name.partition("-")[2]
+        if number.isdecimal() and int(number) > count:
+            raise FlagError(f"--folds={count}: {path.parent} is of more folds; delete it, or name another --output_dir")
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:
@@ -155,6 +169,8 @@ def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
         raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
+    if config.extensions.series.folds_average and task.family.kind == SIMILARITY:
+        raise FlagError("--folds_average: vectors of different models cannot be averaged; leave it out")
     groups = _groups(config, task, data, split, examples)
     count = config.extensions.series.folds
     numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))

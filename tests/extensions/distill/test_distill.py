@@ -270,6 +270,8 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
         ({"init_checkpoint": "x", "student_layers": 1}, "exclude each other"),
         ({"distill_temperature": 0}, "distill_temperature"),
         ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
+        ({"output_weight": 0, "state_weight": 0}, "every weight is 0, so there is nothing to learn"),
+        ({"output_weight": 0, "student_layers": 1}, "every weight is 0, so there is nothing to learn"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
@@ -284,6 +286,12 @@ def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(run, tmp_path
     assert "nothing" in capsys.readouterr().err
     assert lines.run("distill", run, output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_relations_need_heads_that_divide_the_teachers_vectors(made, tmp_path, capsys):
+    narrow = pretrained.write(tmp_path / "narrow", sizes={"hidden_size": 6, "num_attention_heads": 3, "intermediate_size": 8})
+    assert distilled(made, tmp_path / "out", "--do_train", init_checkpoint=narrow, relation_weight=1.0, num_train_steps=1) == 2
+    assert "cannot be divided among the 3 heads of the student; leave it out" in capsys.readouterr().err
 
 
 def test_a_narrower_model_learns_by_a_map(made, tmp_path):

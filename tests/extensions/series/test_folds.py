@@ -189,11 +189,28 @@ def test_refuses_before_anything_is_trained(tmp_path):
         folds.drive(classifier.mrpc("--folds=2"), environment={"TF_CONFIG": two})
     with pytest.raises(FlagError, match="have no labels"):
         bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path)
+    with pytest.raises(FlagError, match="^--folds_average: vectors of different models cannot be averaged; leave it out$"):
+        bert_tf.fine_tune(TASKS["similarity"], folds=2, folds_average=True, output_dir=tmp_path)
     with pytest.raises(FlagError, match="for rows in memory, give groups to scikit-learn"):
         bert_tf.fine_tune(SENTENCES, folds=2, group_column="a", output_dir=tmp_path)
     for count, groups, message in ((41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")):
         with pytest.raises(FlagError, match=message):
             divided(SENTENCES, count, groups=groups)
+
+
+@pytest.mark.parametrize("fault", ["dev.tsv", "test.tsv", "fold-3"])
+def test_what_the_end_would_meet_is_met_before_the_folds(project, tmp_path, monkeypatch, capsys, fault):
+    monkeypatch.setattr(driver, "in_turn", None)
+    data = shutil.copytree(project.data_dir, tmp_path / "data")
+    (data / "test.tsv").write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\ta\tb\n")
+    if fault == "fold-3":
+        (tmp_path / "out" / fault).mkdir(parents=True)
+        (tmp_path / "out" / fault / "run_config.json").write_text("{}")
+    else:
+        (data / fault).write_text("no columns\n")
+    flags = project.flags(tmp_path / "out", data_dir=data, folds=2, do_train=True, do_eval=True, do_predict=True, **WAYS)
+    assert classifier.run(*flags) == 2
+    assert f"/{fault}" in capsys.readouterr().err.splitlines()[-1]
 
 
 SENTENCES = SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 10)
