@@ -251,9 +251,20 @@ def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
     same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is both input and output")
+    for manifest in sorted(manifests):
+        if os.path.exists(manifest) and not _is_manifest(manifest):
+            raise FlagError(f"{manifest}: exists, and is no list of shards, which would replace it; name another --output_file")
     (path, times), *_ = written.most_common(1)
     if times > 1:
         raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
+
+
+def _is_manifest(path: str) -> bool:
+    try:
+        content = documents.read_json(Path(path))
+    except (OSError, documents.DocumentError):
+        return False
+    return isinstance(content, dict) and content.keys() >= {"key", "tally"}
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

@@ -131,6 +131,8 @@ def _check(settings: SweepSettings) -> None:
         raise FlagError(f"{explicit[0]} belongs to --search=random or --search=tpe")
     if settings.from_mnli and settings.search != GRID:
         raise FlagError("--from_mnli belongs to a grid, without --search: trials have no settings in common")
+    if settings.spread and settings.search != GRID:
+        raise FlagError("--spread belongs to a grid: each run of a search has one slot")
     if settings.budget is not None:
         _seconds(settings.budget)
     if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
@@ -202,6 +204,8 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
 def _run(call: Call) -> int:
     if call.own["plan"]:
         return _plan(call.settings, call.own["tokens_per_second"])
+    if call.own["tokens_per_second"] is not None:
+        raise FlagError("--tokens_per_second belongs to --plan")
     done = run_all(call.settings)
     if call.settings.launch == SLURM:
         return 0

@@ -47,7 +47,7 @@ def train(config: RunSpec, share: float, environment: Mapping[str, str]) -> tupl
         **undecided(),  # the rules of the run are followed
         "init_checkpoint": str(folder),
         "output_dir": str(folder / FOLDER),
-        **dict.fromkeys(("do_train", "do_predict"), False),
+        **dict.fromkeys(("do_train", "do_predict", "submission_zip"), False),
         "eval_every_n_steps": 0,
     }
     trained = dataclasses.replace(single, given=single.given | {"init_checkpoint"}).replaced(evaluated)

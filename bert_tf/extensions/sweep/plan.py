@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.errors import BertError, DataError, FlagError, unknown_name
 from bert_tf.io import documents, files
+from bert_tf.io.log_form import log
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
@@ -212,10 +213,9 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
     name, count = collections.Counter(run.name for run in planned_runs).most_common(1)[0]
     if count > 1:
         raise FlagError(f"settings: two runs would be named {name}; values must differ in their first four digits")
-    return [
-        *planned_runs,
-        *(_diagnostic(run, folder) for run in planned_runs if run.task == MNLI and run.config.actions.do_predict),
-    ]
+    of_mnli = [run for run in planned_runs if run.task == MNLI and run.config.actions.do_predict]
+    of_mnli = of_mnli if of_mnli and _has_diagnostic(environment) else []
+    return [*planned_runs, *(_diagnostic(run, folder) for run in of_mnli)]
 
 
 def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
@@ -237,6 +237,15 @@ def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
             of_task = (task.file(data, split) for purpose in (TRAIN, DEV) for split in task.splits(data, purpose))
             found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task if path.exists()})
     return found
+
+
+def _has_diagnostic(environment: Mapping[str, str]) -> bool:
+    try:
+        sources.find_data(get_task(AX), None, environment=environment)
+    except DataError:
+        log.warning("no data for %s, GLUE's diagnostic examples: they are not predicted", AX)
+        return False
+    return True
 
 
 def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:

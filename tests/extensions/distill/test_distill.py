@@ -16,7 +16,7 @@ from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
-from bert_tf.extensions.distill import DistillSettings, part
+from bert_tf.extensions.distill import DistillSettings, command, part
 from bert_tf.extensions.distill.part import Distillation, recombined
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.tasks.sentence.rows import SentenceExample
@@ -324,6 +324,34 @@ def test_rows_in_memory(made, tmp_path):
     other = bert_tf.SentenceTask(train=others, dev=others)
     with pytest.raises(BertError, match="labels"):
         bert_tf.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
+
+
+TEACHERS = {"task_name": "custom", "train_file": "a.csv", "dev_file": "d.csv", "text_a": "subject", "max_seq_length": 64}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"label_separator": ";"}, [*TEACHERS, "exclude_rows"]),
+        ({"task_name": "custom", "problem": "classification"}, [*TEACHERS, "exclude_rows"]),
+        ({"train_file": "more.csv"}, TEACHERS),
+        ({"data_dir": "folder"}, ["task_name", "text_a", "max_seq_length"]),
+        ({"task_name": "MRPC"}, ["task_name", "max_seq_length"]),
+        ({"problem": "regression"}, ["task_name", "max_seq_length"]),
+    ],
+)
+def test_only_other_data_or_another_task_take_the_place_of_the_teachers(settings, kept):
+    of_teacher = {**TEACHERS, "exclude_rows": "audit.csv"}
+    assert list(command._without_other_data(of_teacher, settings)) == list(kept)
+
+
+def test_corrections_of_the_teachers_rows_are_those_of_the_student(tmp_path):
+    record = {
+        "command": "python -m bert_tf fine-tune --task_name=RTE --exclude_rows=/audit.csv",
+        "training": {"task_name": "RTE"},
+    }
+    (tmp_path / "run_config.json").write_text(json.dumps(record))
+    assert command._settings_of(str(tmp_path)) == {"task_name": "RTE", "exclude_rows": "/audit.csv"}
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last():

@@ -235,6 +235,7 @@ WHOLE = {"num_shards": None}
         ({"output_file": "vocab.txt", **WHOLE}, "vocab.txt: is both input and output"),
         ({"output_file": "x,x.json", **WHOLE}, "x.json would be written twice"),
         ({"output_file": "x,./x", **WHOLE}, "/x would be written twice"),
+        ({"output_file": "mine", **WHOLE}, "mine.json: exists, and is no list of shards, which would replace it"),
         ({"input_format": "book"}, "pip install 'sentencex"),
     ],
 )
@@ -243,6 +244,7 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, monkeypatch, capsys, 
     if flags.get("input_format") == "book":
         monkeypatch.setitem(sys.modules, "sentencex", None)
         documents.sentences._segment.cache_clear()
+    Path("mine.json").write_text('{"data": []}')
     before = contents(Path())
     assert classifier.pretraining_data(arguments(Path(), **{"output_file": "out", **flags})) == 2
     error = capsys.readouterr().err.splitlines()[-1]

@@ -39,7 +39,8 @@ from tests.integration.commands import same_bits, weights
 from tests.tiny import TOKENS
 from tests.training import reading
 
-WAYS = {"num_train_epochs": 1, "verbosity": -1, "slots": 1}
+ALONE = {"num_train_epochs": 1, "verbosity": -1}
+WAYS = {**ALONE, "slots": 1}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
     for split, is_part in (("train", lambda fold: fold != "2"), ("dev", lambda fold: fold == "2")):
         part = [line for line, row in zip(lines, rows) if is_part(row["fold"])]
         (tmp_path / f"{split}.tsv").write_text("".join(f"{line}\n" for line in [header, *part]))
-    assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **WAYS)) == 0
+    assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **ALONE)) == 0
     assert same_bits(weights(tmp_path / "out", 2), weights(series / "fold-2", 2))
     by_hand = reading.results(tmp_path / "out")
     _, of_fold = json.loads((series / "folds.json").read_text())["folds"]
@@ -173,6 +174,7 @@ def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
         (["--folds=2", "--folds_average", "--folds_only"], "--folds_average and --folds_only exclude each other"),
         (["--folds=2", "--folds_average", "--calibrate"], "--folds_average has no decision rule"),
         (["--folds=2", "--seeds=1-2"], "--folds and --seeds exclude each other"),
+        (["--slots=2"], "--slots belongs to --seeds and --folds"),
         (["--folds=2", "--eval_every_n_steps=5"], "the reported rows would choose the checkpoint"),
     ],
 )
@@ -277,9 +279,11 @@ def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, mon
     runs = []
     monkeypatch.setattr(driver, "slots", lambda *_: None)
     monkeypatch.setattr(driver, "in_turn", lambda given, *_: (runs.extend(given), driver.Trained((), signal.SIGINT))[1])
-    flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **WAYS)
+    predicts = {"do_train": True, "do_eval": True, "do_predict": True, "submission_zip": True}
+    flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **predicts, **WAYS)
     assert classifier.run(*flags) == 130
     assert [run.title.partition(": ")[2] for run in runs] == ["10 of 20 rows"] * 2
+    assert not any(run.config.actions.do_predict or run.config.inference.submission_zip for run in runs)  # the final model does
 
 
 QUESTION = {"question": "Who ?", "context": "the rain and " * 9 + "a storm came .", "answer": "storm"}

@@ -31,7 +31,14 @@ def trained(project, tmp_path_factory):
     actions = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
     config = configured(
-        task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, calibrate=True, **actions, **sizes, **model
+        task_name="MRPC",
+        output_dir=str(folder),
+        eval_every_n_steps=2,
+        calibrate=True,
+        submission_zip=True,
+        **actions,
+        **sizes,
+        **model,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "FEWEST", 8)

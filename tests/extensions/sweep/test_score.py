@@ -4,6 +4,7 @@ import zipfile
 
 import pytest
 
+from bert_tf import home
 from bert_tf.extensions.sweep import plan, score
 from bert_tf.extensions.sweep.table import Result
 
@@ -49,8 +50,14 @@ def test_the_zip_has_the_predictions_of_the_best_runs(tmp_path):
     assert found == {"AX.tsv": "2", "CoLA.tsv": "1", "MNLI.tsv": "2", "MRPC.tsv": "1", "WNLI.tsv": "1"}
 
 
-def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli(tmp_path, glue):
+def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli_if_they_are_there(tmp_path, glue, caplog):
     file = plan.SweepFile(("MNLI",), (1, 2), {"do_predict": True}, {}, {}, hold_out=0.5)
+    without = {**glue, home.VARIABLE: str(tmp_path)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, "SAMPLE", tmp_path)
+        assert [run.name for run in plan.runs(file, tmp_path, without)] == ["MNLI-seed1", "MNLI-seed2"]
+    assert "no data for AX, GLUE's diagnostic examples: they are not predicted" in caplog.text
+    (tmp_path / "glue" / "AX").mkdir()
     runs = plan.runs(file, tmp_path, glue)
     assert [(run.name, run.after) for run in runs[2:]] == [("AX-seed1", "MNLI-seed1"), ("AX-seed2", "MNLI-seed2")]
     assert [run.hold_out for run in runs] == [0.5, 0.5, 0.0, 0.0]  # there are no dev examples

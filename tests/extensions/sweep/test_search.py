@@ -198,6 +198,7 @@ SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=sl
         ({"budget": "2h"}, "--budget belongs to --search=random or --search=tpe"),
         ({"trials": 5}, "--trials belongs to --search=random or --search=tpe"),
         ({"search": "tpe", "from_mnli": True}, "--from_mnli belongs to a grid, without --search"),
+        ({"search": "tpe", "spread": True}, "--spread belongs to a grid"),
         ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
         ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
         ({"with_grid": True}, "--with_grid belongs to --search=random or --search=tpe"),
@@ -229,6 +230,8 @@ def test_a_plan_is_that_of_a_grid(tmp_path, capsys):
     (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: [1e-5, 1e-4]}")
     assert lines.run("sweep", tmp_path / "sweep.yaml", "--plan", "--search=tpe", output_dir=tmp_path / "sweep") == 2
     assert "error: --plan: is for the lists of a grid, without --search" in capsys.readouterr().err
+    assert lines.run("sweep", tmp_path / "sweep.yaml", "--tokens_per_second=9", output_dir=tmp_path / "sweep") == 2
+    assert "error: --tokens_per_second belongs to --plan" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):
