@@ -130,7 +130,7 @@ def read_trials(folder: Path) -> list[Trials]:
     """Runs by task; damaged files are skipped."""
     trials = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
     trials.sort(key=lambda trial: (trial.task, trial.number or 0, trial.name))
-    return [_of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
+    return [of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
 
 
 def _trial(path: Path) -> Trial | None:
@@ -147,7 +147,7 @@ def _trial(path: Path) -> Trial | None:
     return Trial(name, task, drawn, varying, metrics, state, metric, bool(content.get("collapsed")))
 
 
-def _of_task(task: str, every: Sequence[Trial]) -> Trials:
+def of_task(task: str, every: Sequence[Trial]) -> Trials:
     return Trials(task, next(_selecting(every), "")[len(_EVALUATED) :], every)
 
 

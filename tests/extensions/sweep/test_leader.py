@@ -235,7 +235,8 @@ def test_an_error_of_the_leader_stops_its_runs(tmp_path):
 def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs(tmp_path):
     one = result(planned("a"))
     others = ({"metrics": {"eval_accuracy": 0.75}, "collapsed": "all the same"}, {"metrics": {}, "error": "no memory"})
-    _, row = table.summary([one, *(dataclasses.replace(one, **values) for values in others)], tmp_path)
+    runs = [dataclasses.replace(one, name=str(number), **values) for number, values in enumerate(others)]
+    _, row = table.summary([one, *runs], tmp_path)
     assert row.split() == ["MRPC", "accuracy", "0.6250", "0.1768", "2", "1", "1", "3"]
 
 
