@@ -46,8 +46,8 @@ from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegr
 from bert_tf.extensions.series.runs import FoldRuns as FoldRuns
 from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
 from bert_tf.extensions.serve.command import serve as serve
-from bert_tf.extensions.similarity.in_memory import ContrastiveTask as ContrastiveTask
-from bert_tf.extensions.similarity.in_memory import SimilarityTask as SimilarityTask
+from bert_tf.extensions.similarity.family import ContrastiveTask as ContrastiveTask
+from bert_tf.extensions.similarity.family import SimilarityTask as SimilarityTask
 from bert_tf.extensions.span.family import SpanTask as SpanTask
 from bert_tf.extensions.sweep.command import Sweep as Sweep
 from bert_tf.extensions.sweep.command import sweep as sweep

@@ -203,6 +203,10 @@ def _decision(
         confidence = shares[0][np.arange(len(predicted)), predicted]
         below = decision_rules.abstain_below(rules.abstain, confidence, predicted == known[0].labels)
     start = None if rules.sets is None else decision_rules.set_from(rules.sets, shares[0], known[0].labels)
+    if start == 0.0:
+        count = len(known[0].labels)
+        text = "--sets=%g: every set has all classes, since %d examples to fit on allow at most %.3g; give more examples"
+        log.warning(text, rules.sets, count, count / (count + 1))
     return Decision(temperatures, thresholds, below, start)
 
 

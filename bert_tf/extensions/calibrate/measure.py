@@ -106,10 +106,11 @@ def _losses(labelled: LabelledLogits) -> Floats:
 
 
 def _losses_of_others(labelled: LabelledLogits) -> Floats:
-    """Returns [N] mean losses of the classes that are not true."""
-    shares = -probabilities.log_softmax(labelled.logits.astype(np.float64))
-    true = shares[np.arange(len(shares)), labelled.labels]
-    others: Floats = (shares.sum(axis=-1) - true) / (shares.shape[1] - 1)
+    """Returns [N] mean losses of the classes that are not true; options that a question lacks have the logit -inf."""
+    losses = -probabilities.log_softmax(labelled.logits.astype(np.float64))
+    real = np.isfinite(labelled.logits)
+    true = losses[np.arange(len(losses)), labelled.labels]
+    others: Floats = (np.where(real, losses, 0.0).sum(axis=-1) - true) / (real.sum(axis=-1) - 1)
     return others
 
 

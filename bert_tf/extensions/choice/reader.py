@@ -22,6 +22,7 @@ from bert_tf.tasks.settings import CustomSettings
 from bert_tf.tasks.tables import RowError
 
 _BLANK = re.compile("_+")
+_WHOLE = re.compile(r"\s*[0-9]+(\.0+)?\s*")  # as pandas writes a column of numbers that lacks one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +71,15 @@ def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None
         endings = tuple(itertools.takewhile(has, (f"ending{number}" for number in itertools.count())))
         texts = tuple(filter(has, ("sent1", "sent2")))
         labels = () if label_column is None else (label_column,)
-        return (*texts, *endings, *labels), lambda row: [_of_endings(row, texts, endings, labels)]
+        return ((*texts, *endings, *labels), lambda row: [_of_endings(row, texts, endings, labels)]) if texts else None
     if has("questions") and has("options"):
         texts = (*tuple(filter(has, _CONTEXTS))[:1], "questions")
         labels = () if label_column is None else ("answers",)
         return (*texts, "options", *labels), lambda row: _of_passage(row, texts[:-1], labels)
     if has("options") and (has("question") or any(map(has, _CONTEXTS))):
         texts = tuple(filter(has, (*tuple(filter(has, _CONTEXTS))[:1], "question")))
-        known = () if label_column is None else tuple(filter(has, (label_column, *_LABELS)))[:1] or (label_column,)
+        others = _LABELS if label_column == LABEL else ()  # another name is the user's own
+        known = () if label_column is None else tuple(filter(has, (label_column, *others)))[:1] or (label_column,)
         return (*texts, "options", *known), lambda row: [_of_object(row, texts, known)]
     return None
 
@@ -88,7 +90,7 @@ def _of_endings(row: Mapping[str, Any], texts: Sequence[str], endings: Sequence[
     while values and isinstance(values[-1], str) and not values[-1].strip():
         values.pop()
     options = tuple(cells.text(cell, name) for cell, name in zip(values, endings))
-    known = [int(row[name]) if _is_number(row[name]) else row[name] for name in labels]
+    known = [int(float(row[name])) if _WHOLE.fullmatch(str(row[name])) else row[name] for name in labels]
     return _question([row[name] for name in texts], texts, options, [*zip(known, labels)])
 
 

@@ -4,9 +4,9 @@ from bert_tf.extension import Extension
 
 EXTENSION = Extension(
     pipelines={
-        "predict": f"{__name__}.predict:run",
+        "predict": f"{__name__}.beam_job:predict",
         "evaluate": f"{__name__}.evaluate:run",
-        "encode": f"{__name__}.encode:run",
+        "encode": f"{__name__}.beam_job:encode",
         "pretraining-data": f"{__name__}.beam_job:run_each",
     }
 )

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import logging
 import os
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import apache_beam
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
@@ -24,12 +26,17 @@ from bert_tf.batch.ahead import ahead
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.stream import Computes
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.extensions.cluster import beam_options, shards, slices, storage
+from bert_tf.extensions.cluster import shards, slices, storage
 from bert_tf.extensions.cluster.shards import ShardForm, Shards
 from bert_tf.extensions.cluster.slices import Part, Slice, Whole
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks import names, tables
+
+_OF_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
+_SERVER = re.compile(r"(?:\w+://)?(?P<host>[^\[\]/:,]+):(?P<port>\d{1,5})/?")
+_PATIENCE_S = 10.0
+_HERE = "DirectRunner"  # suffix of runners that compute locally; also the default
 
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
@@ -37,6 +44,52 @@ _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running
 _OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # packages whose errors mean that a server does not answer
 _BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(names.JSONL))
+
+
+def pipeline_options(arguments: Sequence[str]) -> PipelineOptions:
+    usage = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(usage):  # its parser prints its usage and ends the process
+            options = PipelineOptions(list(arguments))
+            known, all_options = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
+    except SystemExit as error:
+        if not error.code:  # --help
+            raise
+        raise FlagError(f"--beam: {usage.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
+    unknown = sorted(all_options.keys() - known.keys())
+    if unknown and computes_here(options):  # a remote runner may know more options
+        raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
+    return options
+
+
+def refuse_unreachable(options: PipelineOptions) -> None:
+    """Raises FlagError if a named server does not answer; Beam would wait for minutes."""
+    for name, value in options.get_all_options().items():
+        match = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
+        if match is None:
+            continue
+        try:
+            socket.create_connection((match["host"], int(match["port"])), timeout=_PATIENCE_S).close()
+        except OSError as error:
+            raise FlagError(f"--beam: --{name}={value}: no answer: {error.strerror or error}") from error
+
+
+def _runner(options: PipelineOptions) -> str:
+    return options.get_all_options().get("runner") or _HERE
+
+
+def computes_here(options: PipelineOptions) -> bool:
+    return _runner(options).endswith(_HERE)
+
+
+def threads(arguments: Sequence[str]) -> int | None:
+    """Returns the compute threads of each worker process, None if the runner chooses the number of processes."""
+    options = pipeline_options(arguments)
+    direct = options.view_as(DirectOptions)
+    if not computes_here(options) or direct.direct_running_mode != "multi_processing":
+        return None
+    cores = len(os.sched_getaffinity(0))
+    return max(1, cores // (direct.direct_num_workers or cores))
 
 
 class Reads(Protocol):
@@ -107,8 +160,8 @@ def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequen
 
 def _options(arguments: Sequence[str]) -> PipelineOptions:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # it logs the traceback of an error several times
-    options = beam_options.pipeline_options(arguments)
-    beam_options.refuse_unreachable(options)
+    options = pipeline_options(arguments)
+    refuse_unreachable(options)
     FileSystems.set_options(options)
     return options
 
@@ -160,11 +213,11 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
         match = _OWN_ERROR.search(str(error))
         if match is not None:
             raise BertError(match[1]) from error
-        runner = beam_options.runner(options)
-        if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it checks its options late
-            raise FlagError(f"--beam: {runner}: {storage.reason(error)}") from error
+        name = _runner(options)
+        if isinstance(error, ValueError) and not computes_here(options):  # it checks its options late
+            raise FlagError(f"--beam: {name}: {storage.reason(error)}") from error
         if any(map(_is_of_network, _chain(error))):
-            raise BertError(f"--beam: {runner}: cannot be reached, or it refuses: {storage.reason(error)}") from error
+            raise BertError(f"--beam: {name}: cannot be reached, or it refuses: {storage.reason(error)}") from error
         raise
 
 
@@ -183,17 +236,10 @@ def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Read
     whole: Any
     computed: Any
     files = pipeline | f"{name} files" >> apache_beam.Create(list(branch.files))
-    looked = files | f"{name} look" >> apache_beam.FlatMap(_look, reads).with_outputs(_WHOLE, main="extents")
-    cut = (
-        looked.extents
-        | f"{name} deal out extents" >> apache_beam.Reshuffle()
-        | f"{name} count lines" >> apache_beam.FlatMapTuple(_counted)
-        | f"{name} gather" >> apache_beam.GroupByKey()
-        | f"{name} cut" >> apache_beam.FlatMapTuple(lambda file, counts: slices.slices(file[0], file[1], counts))
-    )
+    looked = files | f"{name} look" >> apache_beam.FlatMap(_look, reads).with_outputs(_WHOLE, main="slices")
     whole = looked[_WHOLE] | f"{name} read" >> apache_beam.FlatMap(_chunks, reads).with_outputs(_LEFT_OUT, main="chunks")
     computed = (
-        (cut, whole.chunks)
+        (looked.slices, whole.chunks)
         | f"{name} all" >> apache_beam.Flatten()
         | f"{name} deal out" >> apache_beam.Reshuffle()
         | f"{name} compute" >> apache_beam.ParDo(compute).with_outputs(_LEFT_OUT, main="parts")
@@ -208,20 +254,14 @@ def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Read
 
 
 def _look(stored: storage.Stored, reads: Reads) -> Iterator[Any]:
-    """Yields the extents of a file whose rows are lines, else its path."""
+    """Yields the slices of a file whose rows are lines, else its path."""
     source = Whole(stored.path, storage.open_file)
     next(iter(reads.chunks(source, report=(lambda _: None) if reads.skip_bad_rows else tables.refuse)))
-    if source.has_rows_of_lines:
-        for start, end in slices.extents(stored.size):
-            yield stored.path, source.first_row, start, end
-    else:
+    if source.first_line_of_rows is None:
         yield TaggedOutput(_WHOLE, stored.path)
-
-
-def _counted(path: str, first_row: int, start: int, end: int) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
-    with storage.readable_errors(path), storage.open_file(path) as file:
-        for count in slices.counted(file, start, end):
-            yield (path, first_row), count
+        return
+    with storage.readable_errors(stored.path), storage.open_file(stored.path) as file:
+        yield from slices.slices(file, stored.path, source.first_line_of_rows)
 
 
 def _chunks(path: str, reads: Reads) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from bert_tf.batch.inputs import CHUNK, chunked
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.extensions.cluster import beam_job, paths
+from bert_tf.extensions.cluster import beam_job
 from bert_tf.extensions.evaluate import evaluation
 from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
 from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
@@ -117,11 +117,11 @@ def _row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam
     from bert_tf.extensions.cluster.shards import ShardForm
 
     model, family = measured.loaded()
-    prefix = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
+    prefix = storage.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
     start = time.perf_counter()
     try:
         written = beam.transfer(
-            [Transfer(paths.absolute(measured.file), prefix, ShardForm(GatheredForm()))],
+            [Transfer(beam_job.absolute(measured.file), prefix, ShardForm(GatheredForm()))],
             LabelledInputs(measured.task, measured.split),
             functools.partial(_worker, measured, machine, by.begin),
             by.arguments,

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_tf import extras
 from bert_tf.batch import inputs, loading
@@ -30,8 +30,10 @@ from bert_tf.training.settings import MachineSettings, with_threads
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bert_tf.extensions.cluster.spark import Column
-    from bert_tf.extensions.cluster.values import Parts, Predictions
+    from bert_tf.batch.session import Predictor
+    from bert_tf.extensions.cluster.spark import Column, Parts, Predictions
+
+P = TypeVar("P", bound="Predictor")
 
 _NOT_READ = ("id", "label")  # of a frame whose columns are not named
 _NEEDS = f"Spark needs its packages here and on the executors: {extras.install('spark')}"
@@ -83,10 +85,10 @@ def predict_frame(
       BertError: invalid settings or input.
     """
     refuse_missing()
-    from bert_tf.extensions.cluster import spark, values
+    from bert_tf.extensions.cluster import spark
 
     family, work = _prepared(checkpoint, frame, Work(output, columns or {}, read_settings(FrameSettings, settings)))
-    column = new_column(frame, work, values.type_of(family.kind), functools.partial(_predictions, work))
+    column = new_column(frame, work, spark.type_of(family.kind), functools.partial(_predictions, work))
     return spark.with_column(frame, column)
 
 
@@ -108,10 +110,10 @@ def evaluate_frame(
       BertError: invalid settings or input.
     """
     refuse_missing()
-    from bert_tf.extensions.cluster import gathering, spark, values
+    from bert_tf.extensions.cluster import gathering, spark
 
     family, work = _prepared(checkpoint, frame, Work(_PART, columns or {}, read_settings(FrameSettings, settings)))
-    column = new_column(frame, work, values.Parts.type, functools.partial(_parts, work), unread=("id",))
+    column = new_column(frame, work, spark.Parts.type, functools.partial(_parts, work), unread=("id",))
     made = spark.collected(spark.with_column(frame, column).select(work.output).dropna())
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
     evaluation = gathering.evaluation(parts, family)
@@ -187,21 +189,22 @@ def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = loading.
     )
 
 
+def _loaded(work: Work, kind: type[P]) -> P:
+    model, inference = opened(work)
+    predictor = kind(model, _family(model, work.settings.rules), inference)
+    predictor.load_weights()
+    return predictor
+
+
 def _predictions(work: Work) -> Predictions:
     from bert_tf.batch.session import Predictor
-    from bert_tf.extensions.cluster.values import Predictions
+    from bert_tf.extensions.cluster.spark import Predictions
 
-    model, inference = opened(work)
-    predictor = Predictor(model, _family(model, work.settings.rules), inference)
-    predictor.load_weights()
-    return Predictions(predictor, skip_bad_rows=work.settings.skip_bad_rows)
+    return Predictions(_loaded(work, Predictor), skip_bad_rows=work.settings.skip_bad_rows)
 
 
 def _parts(work: Work) -> Parts:
     from bert_tf.extensions.cluster.gathering import Gatherer
-    from bert_tf.extensions.cluster.values import Parts
+    from bert_tf.extensions.cluster.spark import Parts
 
-    model, inference = opened(work)
-    gatherer = Gatherer(model, _family(model, work.settings.rules), inference)
-    gatherer.load_weights()
-    return Parts(gatherer)
+    return Parts(_loaded(work, Gatherer))

@@ -21,7 +21,7 @@ from apache_beam.io.filebasedsink import FileBasedSink
 from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.errors import BertError, FlagError, OutputError
-from bert_tf.extensions.cluster import paths, storage
+from bert_tf.extensions.cluster import storage
 from bert_tf.io import files
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
@@ -59,9 +59,9 @@ def shards_of(output: str) -> Shards:
 
     FlagError if the name would be read as a pattern: Beam finds the files to rename at the end by pattern.
     """
-    if paths.is_pattern(output):
+    if storage.is_pattern(output):
         raise FlagError(f"{output}: Apache Beam reads *, ? and [ in a name as a pattern; name another output")
-    folder, name = paths.divided(output)
+    folder, name = storage.divided(output)
     plain = name.removesuffix(_GZ)
     stem, dot, suffix = plain.rpartition(".")
     if not stem:
@@ -82,10 +82,10 @@ def write(shards: Shards, form: ShardForm, *, may_be_none: bool = False) -> apac
 
 
 def delete_unfinished(shards: Shards) -> None:
-    folder, name = paths.divided(shards.prefix)
+    folder, name = storage.divided(shards.prefix)
     unfinished = f"beam-temp-{name}-{_HEX * 32}"
     with contextlib.suppress(BertError):
-        storage.delete([stored.path for stored in storage.matching(paths.joined(folder, f"{unfinished}/*"))])
+        storage.delete([stored.path for stored in storage.matching(storage.joined(folder, f"{unfinished}/*"))])
     if not files.has_scheme(shards.prefix):  # others have no folders
         for rest in Path(folder).glob(unfinished):
             with contextlib.suppress(OSError):

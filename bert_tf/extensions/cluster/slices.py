@@ -1,7 +1,7 @@
 """Parallel reading of large files in slices; rows keep their numbers and are grouped as one process would.
 
-A file whose rows are lines is read twice: its line ends are counted in pieces of `PIECE` bytes, so that each piece
-knows the number of its first line, and then any worker reads each piece. A block is as many rows as one process
+A file whose rows are lines is read twice: one worker counts its line ends, so that each piece of `PIECE` bytes knows the number
+of its first line, and then any worker reads each piece. A block is as many rows as one process
 computes together; it belongs to the piece in which its first line begins.
 """
 
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from bert_tf.tasks import text_lines
 
 PIECE = 1 << 20  # bytes; some thousand rows, which take a core minutes
-EXTENT = 64 * PIECE  # bytes that are counted at a time
-
 MOST_PARTS = 1 << 20  # most parts of a slice: one per byte
 
 _SHORT = 1 << 16  # bytes read at a time in a skipped line
@@ -48,9 +46,9 @@ class Whole(text_lines.Elsewhere):
         return self._open(str(self))
 
     @property
-    def has_rows_of_lines(self) -> bool:
-        """Whether the file can be split; known once it is opened."""
-        return self.first_row is not None and not self.lower().endswith(".gz")
+    def first_line_of_rows(self) -> int | None:
+        """Line of the first row, known once the file is opened; None if it cannot be split."""
+        return None if self.lower().endswith(".gz") else self.first_row
 
 
 class Part(Whole):
@@ -153,28 +151,9 @@ def _data(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def extents(size: int) -> Iterator[tuple[int, int]]:
-    """Yields (first byte, byte after the last) of the parts in which lines are counted."""
-    for start in range(0, size, EXTENT):
-        yield start, min(start + EXTENT, size)
-
-
-def counted(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields each piece's first byte and the number of lines that end in it."""
-    file.seek(start)
-    for offset in range(start, end, PIECE):
-        left, lines = min(PIECE, end - offset), 0
-        while left:
-            data = file.read(left)
-            if not data:  # the file became shorter
-                return
-            left, lines = left - len(data), lines + data.count(b"\n")
-        yield offset, lines
-
-
-def slices(path: str, first_row: int, counts: Iterable[tuple[int, int]]) -> Iterator[Slice]:
-    """Yields a file's slices from the counts of all pieces, in any order."""
-    before = 0
-    for start, lines in sorted(counts):
-        yield Slice(path, start, start + PIECE, before, first_row)
-        before += lines
+def slices(file: BinaryIO, path: str, first_row: int) -> Iterator[Slice]:
+    """Yields the slices of a file, from its start to its end."""
+    start = lines = 0
+    while data := file.read(PIECE):
+        yield Slice(path, start, start + len(data), lines, first_row)
+        start, lines = start + len(data), lines + data.count(b"\n")

@@ -17,11 +17,12 @@ from apache_beam.io.filesystems import FileSystems
 from bert_tf import run_layout
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
-from bert_tf.extensions.cluster import paths, shipped
+from bert_tf.extensions.cluster import shipped
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 
 _SHOWN = 200  # characters of a message from elsewhere
+_MAGIC = re.compile(r"[*?[]")
 _EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
 _NEWEST = re.compile(rb'^model_checkpoint_path: "(?:.*/)?([^"/]+)"', re.MULTILINE)
 
@@ -32,6 +33,19 @@ class Stored(NamedTuple):
     path: str
     size: int  # bytes
     changed: float  # seconds since the epoch; 0 if unknown
+
+
+def is_pattern(path: str) -> bool:
+    return bool(_MAGIC.search(path))
+
+
+def joined(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def divided(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def matching(pattern: str) -> list[Stored]:
@@ -101,7 +115,7 @@ def reason(error: BaseException) -> str:
 
 
 def inputs(pattern: str) -> list[Stored]:
-    if not files.has_scheme(pattern) and not paths.is_pattern(pattern) and not pattern.endswith("/"):
+    if not files.has_scheme(pattern) and not is_pattern(pattern) and not pattern.endswith("/"):
         why = files.missing(pattern)
         if why:
             raise DataError(f"cannot read the file: {why}", pattern)
@@ -116,8 +130,8 @@ def checkpoint(name: str) -> str:
     if not files.has_scheme(name):
         return name
     prefix = _newest_prefix(PART.sub("", name.rstrip("/")))
-    folder, of_checkpoint = paths.divided(prefix)
-    beside = [stored for name in (*run_layout.beside(), run_layout.DECISION) for stored in matching(paths.joined(folder, name))]
+    folder, of_checkpoint = divided(prefix)
+    beside = [stored for name in (*run_layout.beside(), run_layout.DECISION) for stored in matching(joined(folder, name))]
     return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
 
 
@@ -126,20 +140,20 @@ def file(name: str) -> str:
     if not files.has_scheme(name):
         return name
     stored = inputs(name)[:1]
-    return str(_copied(stored) / paths.divided(stored[0].path)[1])
+    return str(_copied(stored) / divided(stored[0].path)[1])
 
 
 def _newest_prefix(name: str) -> str:
     if matching(f"{name}.index"):
         return name
-    for folder in (paths.joined(name, run_layout.BEST), name):
-        for listed in matching(paths.joined(folder, run_layout.LIST)):
+    for folder in (joined(name, run_layout.BEST), name):
+        for listed in matching(joined(folder, run_layout.LIST)):
             with readable_errors(listed.path), open_file(listed.path) as stream:
                 newest = _NEWEST.search(stream.read())
             if newest:
-                return paths.joined(folder, newest[1].decode())
-    if matching(paths.joined(name, f"{CHECKPOINT_NAME}.index")):
-        return paths.joined(name, CHECKPOINT_NAME)
+                return joined(folder, newest[1].decode())
+    if matching(joined(name, f"{CHECKPOINT_NAME}.index")):
+        return joined(name, CHECKPOINT_NAME)
     raise CheckpointError(f"{name}: no checkpoint or run of this name")
 
 
@@ -150,7 +164,7 @@ def _copied(stored: Iterable[Stored]) -> Path:
     def copy(folder: Path) -> None:
         log.info("%s: copying to this machine", sources[0].path)
         for source in sources:
-            target = folder / paths.divided(source.path)[1]
+            target = folder / divided(source.path)[1]
             with readable_errors(source.path), open_file(source.path) as stream, target.open("wb") as file:
                 shutil.copyfileobj(stream, file, 1 << 20)
 

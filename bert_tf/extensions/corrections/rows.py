@@ -6,6 +6,7 @@ import collections
 import csv
 import dataclasses
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 
 EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
+_ACTIONS = ("", "keep", EXCLUDE, RELABEL)
 _ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
@@ -69,7 +71,10 @@ def read_labels(path: str, action: str) -> dict[str, str]:
     def add(line: int, row: list[Any]) -> None:
         values, filter_cells = row[: len(wanted)], row[len(wanted) :]
         values = list(map(spreadsheets.original, values)) if is_audit else values
-        if any(value != cell.strip() for value, cell in zip(filters.values(), filter_cells)):
+        found = {name: cell.strip().lower() for name, cell in zip(filters, filter_cells)}
+        if found.get(_ACTION, "") not in _ACTIONS:
+            raise DataError(f"the action {found[_ACTION]!r:.80} is none of {', '.join(_ACTIONS[1:])}", path, line)
+        if found != filters:
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
         if labels.setdefault(guid, label) != label:
@@ -108,15 +113,25 @@ def _relabelled(example: Any, labels: Mapping[str, str], task: Task, known: Coll
     text = labels[example.guid]
     try:
         if task.family.kind == SPAN:
-            start = example.context.find(text)
-            if start < 0:
-                raise tables.RowError(f"the answer {text!r:.80} is not in the context")
             from bert_tf.extensions.span.reader import Answer
 
-            return dataclasses.replace(example, answers=(Answer(text, start),))
+            return dataclasses.replace(example, answers=(Answer(text, _place(text, example)),))
         return dataclasses.replace(example, label=_label(text, example, task, known))
     except tables.RowError as error:
         raise DataError(f"{example.guid}: {error}", path) from error
+
+
+def _place(text: str, example: Any) -> int:
+    """Start of an answer: where it overlaps the earlier one, or its only place in the context."""
+    places = [match.start() for match in re.finditer(f"(?={re.escape(text)})", example.context)]
+    if not places:
+        raise tables.RowError(f"the answer {text!r:.80} is not in the context")
+    for earlier, start in (example.answers or ())[:1]:
+        near = [place for place in places if start >= 0 and place < start + len(earlier) and start < place + len(text)]
+        places = [start] if start in near else near[:1] or places
+    if len(places) > 1:
+        raise tables.RowError(f"the answer {text!r:.80} is in the context several times; exclude the row, or correct its file")
+    return places[0]
 
 
 def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
@@ -138,4 +153,4 @@ def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
         raise tables.RowError(unknown_name("label", unknown[0], family.labels))
     if kind == TAGS and len(names) != len(example.words):
         raise tables.RowError(f"{len(names)} tags for {len(example.words)} words")
-    return names if kind in (TAGS, MULTI_LABEL) else text
+    return names if kind == TAGS else cells.distinct(names) if kind == MULTI_LABEL else text

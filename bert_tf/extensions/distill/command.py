@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
-from bert_tf.extensions.distill import NAME, SECTION
-from bert_tf.extensions.distill.settings import RECIPE
+from bert_tf.extensions.distill import NAME, RECIPE, SECTION
 from bert_tf.io import documents, files
 from bert_tf.library.fine_tuning import train
 from bert_tf.library.keywords import takes
@@ -18,7 +17,7 @@ from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, setting_names, settings_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
-from bert_tf.tasks.settings import SKIP, TaskSettings
+from bert_tf.tasks.settings import CustomSettings, TaskSettings
 from bert_tf.training import run_spec
 from bert_tf.training.run_spec import DRIVERS, Program, RunSpec
 from bert_tf.training.settings import DataSettings, TextSettings
@@ -45,7 +44,8 @@ SECTIONS = _sections()
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, run_spec.OF_FAMILIES, recipe_of="distillation")
 
-_OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
+_OF_ROWS = {row.name: row for row in SETTINGS if row.of_rows}  # which of the teacher's data it was trained on
+_OF_TEACHER = {**{row.name: row for row in settings_of(DataSettings, TaskSettings)}, **_OF_ROWS}
 _BOOLEANS = {"True": True, "False": False}
 
 
@@ -96,8 +96,8 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
     if task is not None:
         run_spec.refuse_for_objects(settings)
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
-    elif settings.keys() & {*tasks.all_names(), "task_name", "data_dir"} - {SKIP}:  # other data
-        of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
+    else:
+        of_teacher = _without_other_data(of_teacher, settings)
     settings = {**of_teacher, **settings}
     if "task_name" not in settings:
         raise FlagError(
@@ -114,6 +114,22 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
     name = canonical_name(settings["task_name"])
     reject_unrelated_settings(name, settings, settings.get("problem"))
     return run_spec.made(settings, name, DISTILL)
+
+
+def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The teacher's settings without its data where flags name others: columns and rules stay unless the task is another."""
+    shared = {name: _same_task(name, of_teacher, settings) for name in ("task_name", "problem") if name in settings}
+    if not all(shared.values()):
+        return {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
+    files = {"data_dir", *tasks.path_names()}
+    others = files & settings.keys()
+    dropped = {*(files if "data_dir" in others else ("data_dir",)), *_OF_ROWS} if others else set[str]()
+    return {name: value for name, value in of_teacher.items() if name not in dropped}
+
+
+def _same_task(name: str, of_teacher: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    named_, known = settings[name], of_teacher.get(name, CustomSettings.problem if name == "problem" else None)
+    return named_ == known or (name == "task_name" and known is not None and canonical_name(named_) == known)
 
 
 def _settings_of(teacher: str) -> dict[str, Any]:

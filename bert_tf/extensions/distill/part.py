@@ -23,9 +23,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.extensions.distill import FILE, TEACHER
+from bert_tf.extensions.distill import FEW_TEXTS, FILE, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, TEACHER, DistillSettings
 from bert_tf.extensions.distill.head import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
-from bert_tf.extensions.distill.settings import FEW_TEXTS, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, DistillSettings
 from bert_tf.features.columns import Array, Features, TrainingRows
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
@@ -110,6 +109,13 @@ class Distillation(Part):
             if self.settings.relation_weight and (config.norm_first or config.layer_groups):
                 difference = f"the last layer of {config.model_type} ({model}) is computed otherwise than BERT's"
                 yield f"--relation_weight: {difference}; leave it out"
+        heads = run.config.num_attention_heads
+        if self.settings.relation_weight and teacher.config.hidden_size % heads:
+            size = f"the {teacher.config.hidden_size} numbers of a vector of {teacher.prefix}"
+            yield f"--relation_weight: {size} cannot be divided among the {heads} heads of the student; leave it out"
+        of_states = self.settings.state_weight if run.config.num_hidden_layers > 1 else 0.0
+        if not any((self.settings.output_weight, self.settings.label_weight, self.settings.relation_weight, of_states)):
+            yield "every weight is 0, so there is nothing to learn: leave out --output_weight, or add --label_weight=1"
         if teacher.vocabulary.fingerprint != run.vocabulary.fingerprint:
             yield f"{run.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
         if run.machine.plan.cluster:

@@ -15,7 +15,7 @@ from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.wordpiece import Pieces
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
-SIDES = "sides"  # target of pairs of texts as rows, see `extensions.similarity.features`
+SIDES = "sides"  # target of pairs of texts as rows, see `extensions.similarity.family`
 
 
 class Words(NamedTuple):

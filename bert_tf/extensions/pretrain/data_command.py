@@ -23,9 +23,9 @@ from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_l
 from bert_tf.extensions.pretrain.corpus.masking import Masking
 from bert_tf.extensions.pretrain.corpus.records import manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
-from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
+from bert_tf.extensions.pretrain.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
@@ -202,8 +202,9 @@ def _make(
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
     except processes.LostWorkerError as error:
         raise BertError(f"{error} with fewer --workers; it continues, except from pipes") from error
-    except BertError:  # its message promises that nothing was changed, and a full disk needs the room
-        shutil.rmtree(unfinished, ignore_errors=True)
+    except BertError as error:  # its message promises that nothing was changed, and a full disk needs the room
+        if type(error) is not BertError:  # that of a lost server of Beam: the same command continues
+            shutil.rmtree(unfinished, ignore_errors=True)
         raise
     _write_manifest(written, output.key, config, tokenizer)
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -214,6 +215,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     folder = tokens.folder.parent
     table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
     store.warn_of_unknown(tokens, vocabulary)
+    rows.warn_of_random(table)
     made_of = counted(tokens.documents, "document"), counted(tokens.tokens, "piece")
     log.info("%s with %s became %s", *made_of, counted(len(table), "row"))
     if tokens.documents == 1 and masks.nsp:
@@ -249,9 +251,20 @@ def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
     same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is both input and output")
+    for manifest in sorted(manifests):
+        if os.path.exists(manifest) and not _is_manifest(manifest):
+            raise FlagError(f"{manifest}: exists, and is no list of shards, which would replace it; name another --output_file")
     (path, times), *_ = written.most_common(1)
     if times > 1:
         raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
+
+
+def _is_manifest(path: str) -> bool:
+    try:
+        content = documents.read_json(Path(path))
+    except (OSError, documents.DocumentError):
+        return False
+    return isinstance(content, dict) and content.keys() >= {"key", "tally"}
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

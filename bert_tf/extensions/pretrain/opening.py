@@ -23,6 +23,7 @@ from bert_tf.extensions.pretrain.rows import ShardRows, Source, StoredRows, Text
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.features.columns import Numbers
 from bert_tf.io import atomic, files, lock
+from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, Opening, Unopened
 
 _SHARE, _MOST = 20, 200  # one in 20 documents is held out, at most 200
@@ -88,6 +89,8 @@ class SplitFiles(Unopened):
             of_rows = RowSettings(limit.length, settings.short_seq_prob, settings.nsp, settings.random_seed)
             key = hashlib.sha256(repr(of_rows).encode() + (b"" if used is None else used.tobytes())).hexdigest()
             made = rows.build(folder / f"rows-{key[:16]}-{name}", tokens, of_rows, documents=used, workers=workers)
+            if self.purpose != DEV:
+                rows.warn_of_random(made)
         masking = Masking(
             opening.tokenizer.vocabulary,
             settings.masked_lm_prob,
@@ -117,6 +120,9 @@ class SplitFiles(Unopened):
         """Raises `DataError` if rows are too long, have too many masks, are not pairs, or cannot be held out."""
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
+        missing = records.missing(paths)
+        if missing:
+            log.warning("%s: is not there, but other shards of its set are; are all of them made, and copied?", missing)
         folder = Path(self.settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
         name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
         atomic.make_folder(folder)

@@ -1,4 +1,4 @@
-"""A row to pre-train on in readable form: its pieces before masking."""
+"""The rows of a split, of shards or of a store, masked as they are drawn; and a row in readable form."""
 
 from __future__ import annotations
 

@@ -230,7 +230,8 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
     problems: list[str] = []
     record = _object(folder / RECORD, problems) or {}
     task = str(mapping(record, DETERMINING).get("task_name", "unknown task"))
-    places = [(task, folder), *((path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{RESULTS}")))]
+    beside = (path.parent for path in sorted(folder.glob(f"*/{RESULTS}")))
+    places = [(task, folder), *((other.name, other) for other in beside if numbered(other) is None)]
     evaluated = [
         Evaluated(
             of_task,

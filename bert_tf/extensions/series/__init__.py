@@ -62,6 +62,8 @@ class SeriesSettings(Settings):
     def check(self, config: Any) -> None:
         if self.seeds is not None and "seed" in config.given:
             raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
+        if self.slots is not None and self.seeds is None and self.folds is None:
+            raise FlagError("--slots belongs to --seeds and --folds")
         if self.folds is None:
             for flag in ("group_column", "folds_only", "folds_average"):
                 if getattr(self, flag):

@@ -118,7 +118,7 @@ def on_slots(runs: Sequence[Run], folder: Path, kind: Callable[..., R], slots: S
             table.write(folder, so_far)
 
     log.info("***** %d runs, %d at a time; their logs are in %s *****", len(runs), len(slots), folder / of_sweep.LOGS)
-    of_sweep.forget(folder, planned)  # they are of an earlier command, perhaps with other settings
+    of_sweep.forget(folder, [run.name for run in planned])  # they are of an earlier command, perhaps with other settings
     try:
         outcomes = leader.Leader(planned, folder, slots, keep=write_table).lead()
     except KeyboardInterrupt:

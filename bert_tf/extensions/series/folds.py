@@ -5,6 +5,7 @@ The final model is trained on all rows, in the folder of the series.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -19,28 +20,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf import run_layout
+from bert_tf.batch import average, loading
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.session import Predictor
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.extension import Driven
-from bert_tf.extensions.series import FOLDS, OUT_OF_FOLD, SeriesSettings, driver, fold_average, table
+from bert_tf.extensions.series import FOLDS, OUT_OF_FOLD, SeriesSettings, driver, table
 from bert_tf.extensions.series.driver import Run, Trained
 from bert_tf.features.columns import Numbers
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SIMILARITY, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks import cells, text_lines
-from bert_tf.tasks.base import DEV, TRAIN, Family, Task, Unopened
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task, Unopened
 from bert_tf.tasks.names import JSONL, TSV
 from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.tasks.tables import RowError
-from bert_tf.training import preparation
+from bert_tf.training import batch_machine, preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.run_spec import RunSpec, all_rows, undecided
-from bert_tf.training.sources import DataSource, PartialTask, PartOfSplit, Whole
+from bert_tf.training.settings import MachineSettings
+from bert_tf.training.sources import SAMPLE_NOTE, DataSource, PartialTask, PartOfSplit, Whole, checkpoint_of
 
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
@@ -91,15 +96,18 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
     resolved_task, data = preparation.find_task(config, task, None, environment)
     settings = config.extensions.series
     with run_folder.writing(config.output.folder):
+        _refuse_earlier(config)
         folds = _folds(config, resolved_task, data)
+        if not settings.folds_only:  # a fault in what is read at the end would be found when all folds are trained
+            purposes = [*([DEV] if _has_dev(resolved_task, data) else []), *([TEST] if config.actions.do_predict else [])]
+            splits = [split for purpose in purposes for split in resolved_task.splits(data.folder, purpose)]
+            preparation.read_examples(resolved_task, data, splits, config)
         done, outputs = _trained(folds, task, environment)
         if done.stopped_by is not None:
             return Outcome(done, resolved_task, data, done.stopped_by)
         _write_predictions(folds, done.results, outputs)
         if settings.folds_average:
-            runs = {config.output.folder / fold.folder: fold.steps for fold in done.results}
-            has_dev = _has_dev(resolved_task, data)
-            fold_average.evaluate_and_predict(config, runs, resolved_task, data, evaluates=has_dev, environment=environment)
+            _evaluate_average(folds, done.results, environment)
         if settings.folds_only or settings.folds_average:
             run_results.write_page(config.output.folder)
             return Outcome(done, resolved_task, data, None)
@@ -108,6 +116,15 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
         config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)}), environment=environment, task=task
     )
     return Outcome(done, resolved_task, data, final.stopped_by)
+
+
+def _refuse_earlier(config: RunSpec) -> None:
+    """FlagError for folds beyond the number: they are of another division, and would be averaged and listed with these."""
+    count = config.extensions.series.folds
+    for path in sorted(config.output.folder.glob(f"fold-*/{run_layout.RECORD}")):
+        number = path.parent.name.partition("-")[2]
+        if number.isdecimal() and int(number) > count:
+            raise FlagError(f"--folds={count}: {path.parent} is of more folds; delete it, or name another --output_dir")
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:
@@ -132,7 +149,8 @@ class _Folds(NamedTuple):
 
     def _run(self, fold: int, private: str) -> Run:
         folder = str(self.config.output.folder / f"fold-{fold}")
-        config = self.config.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "do_predict": False, "output_dir": folder})
+        changes = {**_NOT_OF_FOLDS, "do_predict": False, "submission_zip": False, "output_dir": folder}
+        config = self.config.replaced({**_NO_FOLDS, **changes})
         rows = f"{len(self.numbers[fold - 1])} of {len(self.whole.examples)} rows"
         alone = functools.partial(train_alone, series=self.config, fold=fold, private=private)
         title = f"Fold {fold} of {len(self.numbers)}: {rows}"
@@ -152,6 +170,8 @@ def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
         raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
+    if config.extensions.series.folds_average and task.family.kind == SIMILARITY:
+        raise FlagError("--folds_average: vectors of different models cannot be averaged; leave it out")
     groups = _groups(config, task, data, split, examples)
     count = config.extensions.series.folds
     numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
@@ -183,6 +203,32 @@ def _trained(folds: _Folds, task: Task | None, environment: Mapping[str, str]) -
         done = driver.on_slots(folds.runs(private), folder, FoldResult, slots, folds.task.name)
         finished = [] if done.stopped_by else done.results
         return done, [pickle.loads(_outputs(private, result.fold).read_bytes()) for result in finished]  # noqa: S301
+
+
+def _evaluate_average(folds: _Folds, fold_results: Sequence[FoldResult], environment: Mapping[str, str]) -> None:
+    """Evaluates and predicts with the mean of the outputs of the folds' models, instead of a final model."""
+    config, task, data = folds.config, folds.task, folds.data
+    folder, speed = config.output.folder, config.speed
+    prefixes = [str(checkpoint_of(folder / fold.folder, environment=environment)) for fold in fold_results]
+    models = average.comparable([loading.load(prefix, ModelOverrides(), family=task.family) for prefix in prefixes])
+    machine = MachineSettings(precision=speed.precision, native_kernels=speed.native_kernels, devices=config.devices)
+    inference = batch_machine.inference(
+        machine, config.inference.eval_batch_size, environment=environment, checkpoints=prefixes
+    )
+    log.info("***** Mean of the outputs of %d folds *****", len(models))
+    with contextlib.closing(Predictor(models[0], task.family, average.averaging(models, inference))) as predictor:
+        if _has_dev(task, data):
+            splits = preparation.read_examples(task, data, task.splits(data.folder, DEV), config)
+            evaluations = {
+                split: task.family.evaluation(predictor.predictions(examples), examples) for split, examples in splits.items()
+            }
+            step, note = max(fold.steps for fold in fold_results), SAMPLE_NOTE if data.is_sample else ""
+            run_results.write_evaluation(folder, evaluations, step=step, note=note)
+        for split in task.splits(data.folder, TEST) if config.actions.do_predict else ():
+            examples = preparation.read_examples(task, data, [split], config)[split]
+            run_results.write_predictions(folder, task, split, examples, predictor.predictions(examples))
+    if config.inference.submission_zip:
+        log.info("the files for GLUE's server are in %s", run_results.zip_submissions(folder))
 
 
 @WALL.span(FOLDS)

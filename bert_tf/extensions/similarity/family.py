@@ -10,21 +10,51 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.errors import DataError
+from bert_tf.extensions.similarity import SimilaritySettings
 from bert_tf.extensions.similarity import predictions as pairs_of
-from bert_tf.extensions.similarity.features import PAIR_FIELDS, SIDES, build_pairs
 from bert_tf.extensions.similarity.predictions import COLUMNS, SCORED, UNSCORED, Prediction, Vectors, listed, of_label
 from bert_tf.features.columns import Features
+from bert_tf.features.long_text import TRUNCATE
+from bert_tf.features.sentences import build
 from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
+from bert_tf.settings import named, settings_of
 from bert_tf.tasks import glue, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, Family, Limits, Outputs, Task
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, read_rows
 from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
 from bert_tf.tasks.settings import CUSTOM, TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
+
+SIDES = Field("sides")  # 0 in rows of the first text of a pair, 1 in those of the second
+SCORES = Field("scores", dtype=np.float32)
+PAIR_FIELDS = (SIDES, SCORES)
+_TEXTS = Field("texts")  # numbers of texts
+
+
+def build_pairs(
+    pairs: Iterable[tuple[str, str]],
+    scores: Sequence[float],
+    tokenizer: Tokenizer,
+    *,
+    max_seq_length: int,
+    long_text: str = TRUNCATE,
+) -> Features:
+    """Converts E pairs to features, in order, first texts before second ones; `scores` are target cosines.
+
+    `max_seq_length` includes special tokens; `long_text` is a key of `long_text.CUTS`.
+    """
+    texts = [(text, None) for pair in pairs for text in pair]
+    numbers = np.arange(len(texts), dtype=np.int32)
+    cut = build(texts, (_TEXTS, numbers), tokenizer, max_seq_length=max_seq_length, long_text=long_text)
+    text_of = cut.targets[_TEXTS.name]  # [N]
+    targets = {SIDES.name: text_of % 2, SCORES.name: np.array(scores, np.float32)[text_of // 2]}
+    return dataclasses.replace(cut, targets=targets, fields=PAIR_FIELDS, example_ids=text_of // 2, together=True)
+
 
 BELONG = True  # label of a pair without a score
 
@@ -185,7 +215,7 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> Task:
     """STS-B (Cer et al., 2017) for sentence embeddings, or custom pairs."""
     del labels
     if name == CUSTOM:
-        return (PairsTask if settings.custom.problem == SIMILARITY else ContrastiveTask)(settings)
+        return (PairsTask if settings.custom.problem == SIMILARITY else MatchingPairsTask)(settings)
     # The server accepts only predictions of STS-B.
     changes = {"name": name, "metrics": (), "submissions": {}, "skip_bad_rows": settings.custom.skip_bad_rows}
     return StsTask(**{**vars(glue.TASKS["STS-B"]), **changes})
@@ -211,7 +241,7 @@ class PairsTask(CustomTask):
         return texts
 
 
-class ContrastiveTask(PairsTask):
+class MatchingPairsTask(PairsTask):
     """Custom matching pairs; dev pairs may have scores."""
 
     @functools.cached_property
@@ -228,3 +258,63 @@ class ContrastiveTask(PairsTask):
         for line, example in super()._numbered(source, split, report):
             is_scored = split == TEST or example.label is not None
             yield line, example if is_scored else dataclasses.replace(example, label=BELONG)
+
+
+class SimilarityTask(RowsTask):
+    """Sentence embeddings from pairs with similarity scores in memory: (text, second text, score).
+
+    task = SimilarityTask(train=[("He left.", "He went away.", 4.8)], highest_score=5)
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        highest_score: float = 1.0,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without scores.
+          highest_score: score of pairs with the same meaning; the lowest score is 0.
+
+        Raises:
+          FlagError: the highest score is invalid.
+          DataError: a row has another format; names split and row.
+        """
+        settings = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
+        super().__init__(SimilarityFamily(**settings), train, dev, test)
+
+
+class ContrastiveTask(RowsTask):
+    """Sentence embeddings from matching pairs in memory, contrasted with all other texts: (text, second text).
+
+    task = ContrastiveTask(train=[("Who wrote it?", "Ann did.")])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        temperature: float = 0.05,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict.
+          temperature: divisor of cosines in the loss.
+
+        Raises:
+          FlagError: the temperature is invalid.
+          DataError: a row has another format; names split and row.
+        """
+        settings = named(settings_of(SimilaritySettings), {"temperature": temperature})
+        super().__init__(ContrastiveFamily(**settings), train, dev, test)

@@ -120,7 +120,7 @@ def evaluate_ranks(vectors: Vectors, examples: Sequence[SentenceExample], *, tem
     from scipy import special  # when it is needed, see `probabilities`
 
     ranks, losses = [], []
-    for rank, _, true_cosines, all_cosines in _searched(vectors):
+    for rank, _, true_cosines, all_cosines in _searched(vectors, examples):
         ranks.append(rank)
         losses.append(special.logsumexp(all_cosines / temperature, axis=1) - true_cosines / temperature)
     all_ranks = np.concatenate(ranks)
@@ -152,7 +152,7 @@ def _by_rank(ranks: Ranks) -> Panel:
 
 def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
     """Returns the pairs with the worst rank, worst first; predicted is the nearest text."""
-    ranks, nearest = map(np.concatenate, zip(*(part[:2] for part in _searched(vectors))))
+    ranks, nearest = map(np.concatenate, zip(*(part[:2] for part in _searched(vectors, examples))))
     worst = [row for row in np.argsort(-ranks, kind="stable")[:_KEPT].tolist() if ranks[row] > 1]
     return [
         {
@@ -165,14 +165,17 @@ def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[d
     ]
 
 
-def _searched(vectors: Vectors) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
+def _searched(vectors: Vectors, examples: Sequence[SentenceExample]) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
     """Searches for some first texts at a time among the second texts of all pairs.
 
-    Yields [C] ranks of their own ones from 1 (ties do not count), [C] numbers of the nearest, [C] cosines with their
-    own, [C, E] all cosines.
+    Yields [C] ranks of their own ones from 1 (behind other texts that are as near, or equal vectors would all be first), [C]
+    numbers of the nearest, [C] cosines with their own, [C, E] all cosines.
     """
+    text_of = np.unique([example.text_b or "" for example in examples], return_inverse=True)[1].reshape(-1)  # [E]
     first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
     for start in range(0, len(first), _AT_A_TIME):
         all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, E]
         true_cosines = all_cosines[np.arange(len(all_cosines)), np.arange(start, start + len(all_cosines))]
-        yield 1 + np.sum(all_cosines > true_cosines[:, None], axis=1), all_cosines.argmax(axis=1), true_cosines, all_cosines
+        is_other = text_of != text_of[start : start + len(all_cosines), None]  # [C, E]
+        before = (all_cosines > true_cosines[:, None]) | (is_other & (all_cosines == true_cosines[:, None]))
+        yield 1 + np.sum(before, axis=1), all_cosines.argmax(axis=1), true_cosines, all_cosines

@@ -109,12 +109,13 @@ def _list(value: Any) -> list[Any]:
 
 def _start(value: Any) -> int:
     try:
-        if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
+        number = float(value)
+        if isinstance(value, bool) or not number.is_integer() or number < 0:
             raise ValueError
     except (TypeError, ValueError, OverflowError) as error:
         problem = f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}"
         raise RowError(f"{problem}; leave out the starts that are unknown, or correct them") from error
-    return int(value)
+    return int(number)
 
 
 def _once(text: str, context: str) -> int:

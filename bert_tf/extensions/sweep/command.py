@@ -13,6 +13,7 @@ from bert_tf import extension, run_layout
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.sweep import TABLE
 from bert_tf.io import files
+from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import Setting, changed, read_settings, setting
@@ -112,7 +113,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     fixed = {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out}
     table.keep_settings(folder, fixed, plan.inputs(file, os.environ))
     table.refuse_others(folder, runs)
-    table.forget(folder, runs, failures=True)
+    table.forget(folder, [run.name for run in runs] if is_grid else table.finished(folder), failures=True)
     if settings.launch == SLURM:
         print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
         return Sweep(folder, folder / TABLE, ())
@@ -128,6 +129,10 @@ def _check(settings: SweepSettings) -> None:
     explicit = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
     if explicit and settings.search == GRID:
         raise FlagError(f"{explicit[0]} belongs to --search=random or --search=tpe")
+    if settings.from_mnli and settings.search != GRID:
+        raise FlagError("--from_mnli belongs to a grid, without --search: trials have no settings in common")
+    if settings.spread and settings.search != GRID:
+        raise FlagError("--spread belongs to a grid: each run of a search has one slot")
     if settings.budget is not None:
         _seconds(settings.budget)
     if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
@@ -136,6 +141,10 @@ def _check(settings: SweepSettings) -> None:
 
 def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
     """Arguments of a search, besides file and folder."""
+    if not (file.grid or file.ranges):
+        raise FlagError(f"--search={settings.search}: settings have no list or range to draw from; leave out --search")
+    if len(file.seeds) > 1:
+        log.warning("--search=%s: trials have the seed %d, the first of %d", settings.search, file.seeds[0], len(file.seeds))
     seconds = None if settings.budget is None else _seconds(settings.budget)
     from bert_tf.extensions.sweep import published  # imports TensorFlow
 
@@ -195,6 +204,8 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
 def _run(call: Call) -> int:
     if call.own["plan"]:
         return _plan(call.settings, call.own["tokens_per_second"])
+    if call.own["tokens_per_second"] is not None:
+        raise FlagError("--tokens_per_second belongs to --plan")
     done = run_all(call.settings)
     if call.settings.launch == SLURM:
         return 0

@@ -47,7 +47,7 @@ def train(config: RunSpec, share: float, environment: Mapping[str, str]) -> tupl
         **undecided(),  # the rules of the run are followed
         "init_checkpoint": str(folder),
         "output_dir": str(folder / FOLDER),
-        **dict.fromkeys(("do_train", "do_predict"), False),
+        **dict.fromkeys(("do_train", "do_predict", "submission_zip"), False),
         "eval_every_n_steps": 0,
     }
     trained = dataclasses.replace(single, given=single.given | {"init_checkpoint"}).replaced(evaluated)
@@ -59,6 +59,9 @@ def divided(count: int, share: float) -> tuple[Numbers, Numbers]:
     """Indices of the visible examples, and of the hidden ones."""
     order = np.random.default_rng(_SEED).permutation(count)
     unseen = round(count * share)
-    if not unseen:
-        raise FlagError(f"--hold_out={share:g}: that is none of {count} dev examples; hold out at least {1 / count:.2g}")
+    if unseen in (0, count):
+        which, bound, limit = ("all", "most", count - 1) if unseen else ("none", "least", 1)
+        raise FlagError(
+            f"--hold_out={share:g}: that is {which} of {count} dev examples; hold out at {bound} {limit / count:.2g}"
+        )
     return np.sort(order[unseen:]), np.sort(order[:unseen])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.errors import BertError, DataError, FlagError, unknown_name
 from bert_tf.io import documents, files
+from bert_tf.io.log_form import log
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
@@ -41,6 +42,7 @@ _ELSEWHERE = {
 _ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
 _BYTES_PER_TOKEN = 5.0  # of English, with its columns
 _SAMPLE = 1 << 16  # bytes from which the length of rows is estimated
+_LONG_LINE = 1 << 12  # bytes: longer lines are no rows
 _MOST = 10_000  # runs of a grid
 _START = 2e4  # cost of starting a run, in trained tokens: some seconds
 _FORWARD = 3.0  # cost of a trained token in evaluated ones
@@ -66,6 +68,12 @@ class SweepFile:
     ranges: Mapping[str, Range]
     from_mnli: bool = False  # some tasks start from the model of MNLI
     hold_out: float = 0.0  # share of the dev examples held out from selection
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """The first value of each list, and the low end of each range: settings of a run without its fixed ones."""
+        lows = {name: row.low for name, row in self.ranges.items()}
+        return {**{name: values[0] for name, values in self.grid.items()}, **lows}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,16 +161,25 @@ def _row(name: Any) -> Setting:
 
 def _value(row: Setting, value: Any) -> Any:
     if row.kind in (int, float) and isinstance(value, str):  # YAML reads 2e-5 as a string
-        try:
-            value = row.kind(value)
-        except ValueError:
-            raise FlagError(f"{row.name}: {value!r} is not a number") from None
+        value = _number(row, value)
     if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     value = checked(row, value)
     if row.refuse_missing is not None and isinstance(value, str):
         row.refuse_missing(value)
     return value
+
+
+def _number(row: Setting, text: str) -> float:
+    if (row.name, text) == ("train_batch_size", "auto"):
+        raise FlagError("train_batch_size: auto: write fit_memory: true instead")
+    try:
+        number = float(text)
+    except ValueError:
+        raise FlagError(f"{row.name}: {text!r} is not a number") from None
+    if row.kind is int and not number.is_integer():
+        raise FlagError(f"{row.name}: {text!r} is not a whole number")
+    return int(number) if row.kind is int else number
 
 
 def _range(row: Setting, value: Mapping[str, Any]) -> Range:
@@ -196,10 +213,9 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
     name, count = collections.Counter(run.name for run in planned_runs).most_common(1)[0]
     if count > 1:
         raise FlagError(f"settings: two runs would be named {name}; values must differ in their first four digits")
-    return [
-        *planned_runs,
-        *(_diagnostic(run, folder) for run in planned_runs if run.task == MNLI and run.config.actions.do_predict),
-    ]
+    of_mnli = [run for run in planned_runs if run.task == MNLI and run.config.actions.do_predict]
+    of_mnli = of_mnli if of_mnli and _has_diagnostic(environment) else []
+    return [*planned_runs, *(_diagnostic(run, folder) for run in of_mnli)]
 
 
 def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
@@ -215,12 +231,21 @@ def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
         if digest is not None:
             found[name] = digest
     for name, folder in itertools.product(file.tasks, values.get("data_dir", (None,))):
-        task = get_task(name, configured(task_name=name, output_dir="-", **file.fixed).of_task)
+        task = get_task(name, configured(task_name=name, output_dir="-", **file.fixed, **file.first).of_task)
         if task.reads_folder:
             data = sources.find_data(task, folder, environment=environment).folder
             of_task = (task.file(data, split) for purpose in (TRAIN, DEV) for split in task.splits(data, purpose))
             found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task if path.exists()})
     return found
+
+
+def _has_diagnostic(environment: Mapping[str, str]) -> bool:
+    try:
+        sources.find_data(get_task(AX), None, environment=environment)
+    except DataError:
+        log.warning("no data for %s, GLUE's diagnostic examples: they are not predicted", AX)
+        return False
+    return True
 
 
 def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:
@@ -278,6 +303,14 @@ def _cost(config: RunSpec, data: _Data) -> float:
     return _START + trained * min(tokens, longest) + dev_rows * min(dev_tokens, longest) / _FORWARD
 
 
+def _rows_in(sample: bytes) -> int:
+    """Rows of a part of a file: its lines, or where JSON has long ones, its questions or other objects."""
+    lines = max(sample.count(b"\n"), 1)
+    if lines > len(sample) / _LONG_LINE:
+        return lines
+    return max(lines, sample.count(b'"question"') or sample.count(b"{"))
+
+
 def _extent(task: Task, folder: Path, purpose: str) -> tuple[float, float]:
     """Estimates the rows of a purpose's files, and the tokens of a row."""
     rows, size = 0.0, 0
@@ -288,5 +321,5 @@ def _extent(task: Task, folder: Path, purpose: str) -> tuple[float, float]:
                 sample, length = file.read(_SAMPLE), os.fstat(file.fileno()).st_size
         except OSError as error:
             raise DataError(f"cannot be read: {files.reason(error)}", path) from error
-        rows, size = rows + length * max(sample.count(b"\n"), 1) / max(len(sample), 1), size + length
+        rows, size = rows + length * _rows_in(sample) / max(len(sample), 1), size + length
     return rows, size / max(rows, 1.0) / _BYTES_PER_TOKEN

@@ -24,7 +24,7 @@ def best(results: Sequence[Result]) -> Mapping[str, Result]:
     """The result of each task with the highest first metric on dev, and that of AX by the best model of MNLI."""
     best_by_task: dict[str, Result] = {}
     for result in results:
-        if result.error is None and result.worth is not None:
+        if result.error is None and not result.pruned and result.worth is not None:
             known = best_by_task.get(result.task)
             if known is None or known.worth is None or result.worth > known.worth:
                 best_by_task[result.task] = result

@@ -18,7 +18,7 @@ from bert_tf.io import lock
 RANDOM, TPE = "random", "tpe"  # samplers
 
 _JOURNAL = "study.journal"
-_LISTS = "lists"  # of a study's attributes
+_LISTS, _RANGES = "lists", "ranges"  # of a study's attributes
 _REDUCTION = 3  # a third of the runs go on from a rung; the next one is after three times as many steps
 _LARGEST_STEP = 1 << 62
 
@@ -47,7 +47,7 @@ class Search:
         """
         optuna = _optuna()
         for task in file.tasks:  # reports misfits and missing files before the studies are created
-            plan.planned(file, folder, task, file.seeds[0], {}, environment)
+            plan.planned(file, folder, task, file.seeds[0], file.first, environment)
         self._optuna, self._file, self._folder, self._trials, self._environment = optuna, file, folder, trials, environment
         self._sampler = sampler
         self._end = None if seconds is None else time.monotonic() + seconds
@@ -117,10 +117,13 @@ class Search:
         return {name: trial._suggest(name, choices) for name, choices in self._distributions().items()}
 
     def tell(self, result: table.Result) -> None:
+        """A failed run stays unfinished in the study: the next command tries it again."""
+        if result.error:
+            return
         task, number = self._runs[result.name]
         states = self._optuna.trial.TrialState
         value = result.worth
-        state = states.FAIL if result.error or value is None else states.PRUNED if result.pruned else states.COMPLETE
+        state = states.FAIL if value is None else states.PRUNED if result.pruned else states.COMPLETE
         self._studies[task].tell(number, value if state == states.COMPLETE else None, state=state, skip_if_finished=True)
 
     def lags(self, run: PlannedRun) -> bool:
@@ -142,15 +145,21 @@ class Search:
         return [trial for trial in study.get_trials(deepcopy=False) if trial.state != waiting]
 
     def _keep_lists(self, study: Any) -> None:
-        """FlagError if the study draws from other lists: Optuna compares settings by their place in them."""
+        """FlagError if the study draws from other lists, or ranges of other kinds; only the ends of these may change.
+
+        Optuna compares settings by their place in a list, and takes a range of another kind for another setting.
+        """
         lists = {name: list(values) for name, values in self._file.grid.items()}
-        earlier = study.user_attrs.get(_LISTS)
-        if earlier is None:
-            study.set_user_attr(_LISTS, lists)
-        elif earlier != lists:
-            name = next(name for name in {**earlier, **lists} if earlier.get(name) != lists.get(name))
-            was, now = earlier.get(name, "not listed"), lists.get(name, "not listed")
-            raise FlagError(f"{name}: was {was} in the search of {self._folder}, now {now}; name another --output_dir")
+        ranges = {name: _kind(row) for name, row in self._file.ranges.items()}
+        for attribute, now in ((_LISTS, lists), (_RANGES, ranges)):
+            earlier = study.user_attrs.get(attribute)
+            if earlier is None:
+                study.set_user_attr(attribute, now)
+            elif earlier != now:
+                name = next(name for name in {**earlier, **now} if earlier.get(name) != now.get(name))
+                was, is_now = earlier.get(name, f"none of its {attribute}"), now.get(name, f"none of the {attribute}")
+                problem = f"{name}: was {was} in the search of {self._folder}, now {is_now}"
+                raise FlagError(f"{problem}; name another --output_dir")
 
     def _planned(self, task: str, number: int, values: Mapping[str, Any]) -> PlannedRun:
         name = _name(task, number)
@@ -161,8 +170,7 @@ class Search:
         distributions = self._optuna.distributions
         choices = {name: distributions.CategoricalDistribution(values) for name, values in self._file.grid.items()}
         for name, row in self._file.ranges.items():
-            whole = isinstance(row.low, int)
-            kind = distributions.IntDistribution if whole else distributions.FloatDistribution
+            kind = distributions.IntDistribution if isinstance(row.low, int) else distributions.FloatDistribution
             choices[name] = kind(row.low, row.high, log=row.log)
         return choices
 
@@ -185,8 +193,16 @@ def _name(task: str, number: int) -> str:
     return f"{task}-trial{number}"
 
 
+def _kind(row: plan.Range) -> str:
+    return f"a range of {'whole numbers' if isinstance(row.low, int) else 'numbers'}, {'with' if row.log else 'without'} log"
+
+
 def _opened(journal: Any, path: Path) -> Any:
-    """The journal, without the line that a kill or a full disk cut off, and after which it could not be read."""
+    """The journal, without the line that a kill or a full disk cut off, and after which it could not be read.
+
+    A lock is a link to it: Optuna releases that of a killed process by the file's age, if the link leads to the file.
+    """
+    path = path.absolute()
     locks = journal.JournalFileSymlinkLock(str(path))
     if path.exists():
         locks.acquire()

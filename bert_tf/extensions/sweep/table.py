@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +13,9 @@ from typing import Any
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.extensions.report.run_files import is_number, mapping, read_object
-from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan
+from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan, trials
 from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.extensions.sweep.trials import Combination, Trial
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
 
@@ -144,12 +144,12 @@ def is_done(folder: Path, name: str) -> bool:
     return earlier is not None and earlier.error is None
 
 
-def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
+def forget(folder: Path, names: Sequence[str], *, failures: bool = False) -> None:
     """Deletes results, or only those of failed runs: a new command trains or tries these again."""
-    for run in runs:
-        earlier = read_result(folder, run.name) if failures else None
+    for name in names:
+        earlier = read_result(folder, name) if failures else None
         if not failures or (earlier is not None and earlier.error is not None):
-            (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
+            (folder / RESULTS / f"{name}{_ENDING}").unlink(missing_ok=True)
 
 
 def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
@@ -179,47 +179,39 @@ def write_table(folder: Path, results: Sequence[Result]) -> Path:
 
 def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
     """Yields a table of means over seeds of each task's first metric, by task and settings: the best first, as on the page."""
-    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
-    for result in results:
-        groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
-    tasks = list(dict.fromkeys(task for task, _ in groups))
-    rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
-    rows.sort(key=lambda row: (tasks.index(row.task), -row.rank))
-    shown = (
-        [name for name in rows[0].cells if name not in _OPTIONAL or any(row.cells[name] != _NONE for row in rows)]
-        if rows
-        else []
-    )
-    yield from text_table.table(shown, [[row.cells[name] for name in shown] for row in rows], left=(0, 1, 2))
+    by_name = {result.name: result for result in results}
+    rows = [
+        _cells(task, combination, [by_name[run.name] for run in combination.runs], folder)
+        for task in dict.fromkeys(result.task for result in results)
+        for of_task in (trials.of_task(task, [_trial(result) for result in results if result.task == task]),)
+        for combination in of_task.ranked
+    ]
+    shown = [name for name in (rows or [{}])[0] if name not in _OPTIONAL or any(row[name] != _NONE for row in rows)]
+    yield from text_table.table(shown, [[row[name] for name in shown] for row in rows], left=(0, 1, 2))
 
 
-class _Combination:
-    """Settings of a task, and the runs that share them: the seeds."""
-
-    def __init__(self, task: str, settings: Mapping[str, Any], runs: Sequence[Result], folder: Path) -> None:
-        metric = next((run.metric for run in runs if run.metric), "eval_")
-        first = metric[len("eval_") :]
-        done = [run for run in runs if metric in run.metrics and not run.error and not run.pruned]
-        scores = [run.metrics[metric] for run in done]
-        unseen = [run.metrics[name] for run in done for name in (f"held_out_{first}",) if name in run.metrics]
-        self.task, self.rank = task, statistics.fmean(scores) if scores else -math.inf
-        self.cells = {
-            "task": task,
-            "settings": " ".join(plan.assignments(settings)),
-            "metric": first,
-            "mean": _mean(scores),
-            "95 %": _interval([_ends(folder / run.name, first, score) for run, score in zip(done, scores)]),
-            "sd": f"{statistics.stdev(scores):.4f}" if len(scores) > 1 else _NONE,
-            "held out": _mean(unseen),
-            "runs": str(len(scores)),
-            "collapsed": str(sum(bool(run.collapsed) for run in runs)),
-            "failed": str(sum(bool(run.error) for run in runs)),
-            "seconds": f"{sum(run.seconds for run in runs):.0f}",
-        }
+def _trial(result: Result) -> Trial:
+    state = trials.FAILED if result.error else trials.PRUNED if result.pruned else trials.DONE
+    return Trial(result.name, result.task, None, result.varying, result.metrics, state, result.metric, bool(result.collapsed))
 
 
-def _mean(values: Sequence[float]) -> str:
-    return f"{statistics.fmean(values):.4f}" if values else _NONE
+def _cells(task: str, settings: Combination, runs: Sequence[Result], folder: Path) -> dict[str, str]:
+    """The columns of settings of a task, and of the runs that share them: the seeds."""
+    metric = next((run.metric for run in runs if run.metric), "eval_")[len("eval_") :]
+    done = [run.name for run in settings.runs if run.state == trials.DONE and f"eval_{metric}" in run.metrics]
+    return {
+        "task": task,
+        "settings": " ".join(plan.assignments(settings.varying)),
+        "metric": metric,
+        "mean": _NONE if settings.mean is None else f"{settings.mean:.4f}",
+        "95 %": _interval([_ends(folder / name, metric, score) for name, score in zip(done, settings.scores)]),
+        "sd": _NONE if settings.sd is None else f"{settings.sd:.4f}",
+        "held out": f"{statistics.fmean(settings.held_out):.4f}" if settings.held_out else _NONE,
+        "runs": str(len(settings.scores)),
+        "collapsed": str(settings.collapsed),
+        "failed": str(sum(bool(run.error) for run in runs)),
+        "seconds": f"{sum(run.seconds for run in runs):.0f}",
+    }
 
 
 def _interval(ends: Sequence[tuple[float, float] | None]) -> str:

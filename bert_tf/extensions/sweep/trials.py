@@ -1,4 +1,4 @@
-"""Runs of a sweep that differ in their settings, as read from its result files."""
+"""Runs of a sweep as read from its result files: their settings, best first, and how much each setting matters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.extensions.report.wording import shortened
@@ -127,7 +130,7 @@ def read_trials(folder: Path) -> list[Trials]:
     """Runs by task; damaged files are skipped."""
     trials = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
     trials.sort(key=lambda trial: (trial.task, trial.number or 0, trial.name))
-    return [_of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
+    return [of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
 
 
 def _trial(path: Path) -> Trial | None:
@@ -144,7 +147,7 @@ def _trial(path: Path) -> Trial | None:
     return Trial(name, task, drawn, varying, metrics, state, metric, bool(content.get("collapsed")))
 
 
-def _of_task(task: str, every: Sequence[Trial]) -> Trials:
+def of_task(task: str, every: Sequence[Trial]) -> Trials:
     return Trials(task, next(_selecting(every), "")[len(_EVALUATED) :], every)
 
 
@@ -159,3 +162,63 @@ def _selecting(every: Sequence[Trial]) -> Iterator[str]:
 def text(value: Any) -> str:
     """A value of a setting, short enough for a chart."""
     return shortened(f"{value:.3g}" if isinstance(value, float) else str(value))
+
+
+LEAST = 10  # runs; with fewer, a forest is meaningless
+
+_FOLDS, _TREES, _SHUFFLES, _SEED = 5, 100, 10, 0
+
+Floats = npt.NDArray[np.float64]
+
+
+class Importance(NamedTuple):
+    runs: int
+    r2: float  # of the forest, on left-out runs
+    shares: Mapping[str, float]  # of the increase of its error, the largest first
+
+
+def importance(trials: Trials) -> Importance | None:
+    """None with too few runs, if all have the same score, or if the settings do not explain the scores."""
+    scores = np.array([score for _, score in trials.done], np.float64)
+    if len(scores) < LEAST or np.ptp(scores) == 0:
+        return None
+    columns = np.stack([_column([trial.varying[name] for trial, _ in trials.done]) for name in trials.settings], axis=1)
+    left, lost = _of_left_out(columns, scores)
+    r2 = 1 - left / float(np.var(scores))
+    lost = np.maximum(lost, 0.0)
+    if r2 <= 0 or not lost.any():
+        return None
+    shares = dict(zip(trials.settings, (lost / lost.sum()).tolist()))
+    return Importance(len(scores), r2, dict(sorted(shares.items(), key=lambda pair: -pair[1])))
+
+
+def _column(values: Sequence[Any]) -> Floats:
+    """Numbers as they are, since trees see only their order; others by their place in the alphabet."""
+    if all(map(is_number, values)):
+        return np.array(values, np.float64)
+    return np.unique([text(value) for value in values], return_inverse=True)[1].astype(np.float64)
+
+
+def _of_left_out(columns: Floats, scores: Floats) -> tuple[float, Floats]:
+    """Mean squared error of left-out runs, and its increase for each shuffled setting.
+
+    A setting is shuffled among all runs, since a few left-out ones have too few orders.
+    """
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.model_selection import KFold
+
+    parts = list(KFold(_FOLDS, shuffle=True, random_state=_SEED).split(columns))
+    forests = [RandomForestRegressor(_TREES, random_state=_SEED).fit(columns[fitted], scores[fitted]) for fitted, _ in parts]
+
+    def error(inputs: Floats) -> float:
+        squares = [(forest.predict(inputs[left]) - scores[left]) ** 2 for forest, (_, left) in zip(forests, parts)]
+        return float(np.concatenate(squares).mean())
+
+    least, rng = error(columns), np.random.default_rng(_SEED)
+    lost = np.zeros(columns.shape[1])
+    for column in range(columns.shape[1]):
+        for _ in range(_SHUFFLES):
+            shuffled = columns.copy()
+            shuffled[:, column] = rng.permutation(columns[:, column])
+            lost[column] += (error(shuffled) - least) / _SHUFFLES
+    return least, lost

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.tags import TagSettings, schemes, spelling, words
+from bert_tf.extensions.tags import TagSettings, schemes, words
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.names import JSONL, PARQUET
@@ -27,7 +27,7 @@ class TagExample:
     label: tuple[str, ...] | None = None  # one tag per word, entities in IOB2; None to predict
     text: str | None = None  # source of the words; None if there are only words
     offsets: tuple[tuple[int, int], ...] = ()  # character span (start, end) of each word in `text`
-    lines: tuple[str, ...] = ()  # lines of a column file by word, for the predictions
+    lines: tuple[str, ...] = ()  # lines of a column file by word, each below those that are no words, for the predictions
     before: tuple[str, ...] = ()  # lines between the previous sentence and this one
     after: tuple[str, ...] = ()  # blank line that ends it, if any
 
@@ -50,6 +50,7 @@ _BLANKS = re.compile(" +")
 _COMMENT = "#"
 _JUDGED = 3  # words of a sentence that shows whether they are words
 _NO_WORD = " \t\r"  # blanks that are no word, as U+00A0 is
+_RANGE, _EMPTY_NODE = re.compile(r"(\d+)-(\d+)"), re.compile(r"(\d+)\.\d+")  # of CoNLL-U, in the column of numbers
 
 
 class Sentence(NamedTuple):
@@ -72,6 +73,7 @@ class _Open:
     before: list[str] = dataclasses.field(default_factory=list)
     lines: list[Line] = dataclasses.field(default_factory=list)
     cells: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)  # lines below the last word that are no words
     problem: DataError | None = None
 
 
@@ -91,15 +93,17 @@ class ColumnFile:
 
     def _refuse_counted(self, sentence: Sentence, path: str) -> None:
         """Raises DataError if the words are their numbers, as in the first column of CoNLL-U and GermEval."""
-        if list(sentence.example.words) == [str(number) for number in range(1, len(sentence.example.words) + 1)]:
+        numbers = [word for word in sentence.example.words if not (_RANGE.fullmatch(word) or _EMPTY_NODE.fullmatch(word))]
+        if numbers and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
             problem = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
             raise DataError(problem, path, sentence.line)
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         path, now = text_lines.path_of(source), _Open()
-        width, lines = _width(text_lines.lines(source))
+        first, lines = _first_row(text_lines.lines(source))
+        width = len(_cells(first))
         for line in lines:
-            if isinstance(line, Line) and not now.lines and _is_comment(line.text, width):
+            if isinstance(line, Line) and not now.lines and _is_comment(line.text, first):
                 now.before.append(line.text)
                 continue
             if isinstance(line, Line) and _divides(line.text):
@@ -107,7 +111,7 @@ class ColumnFile:
                 ends = bool(now.lines) or now.problem is not None
                 after = (line.text,) if blank and ends else ()
                 yield from self._ended(now, split, report, after)
-                now = _Open(before=[] if after else [*([] if ends else now.before), line.text])
+                now = _Open(before=[] if after else [*([] if ends else [*now.before, *now.skipped]), line.text])
                 continue
             if now.problem is not None:
                 continue
@@ -119,8 +123,12 @@ class ColumnFile:
             if problem:
                 now.problem = DataError(problem, path, line.number)
                 continue
-            now.lines.append(line)
+            if self._is_no_word(row, len(now.lines)):
+                now.skipped.append(line.text)
+                continue
+            now.lines.append(Line(line.number, "\n".join([*now.skipped, line.text])))
             now.cells.append(tuple(row[_index(column)] for column in self._columns))
+            now.skipped = []
         yield from self._ended(now, split, report, ())
         if now.before and not now.lines and self.tag_column is None:  # the last lines of the file belong to no sentence
             yield Sentence(TagExample(f"{split}-end", (), before=tuple(now.before)), (), 0)
@@ -128,6 +136,13 @@ class ColumnFile:
     @property
     def _columns(self) -> list[int]:
         return [self.word_column] if self.tag_column is None else [self.word_column, self.tag_column]
+
+    def _is_no_word(self, row: Sequence[str], words: int) -> bool:
+        """Whether a row of CoNLL-U, below so many words, is a range of words (2-3) or an empty node (8.1)."""
+        if any(_index(column) % len(row) == 0 for column in self._columns):
+            return False
+        ends, node = _RANGE.fullmatch(row[0]), _EMPTY_NODE.fullmatch(row[0])
+        return bool(ends and int(ends[1]) == words + 1 < int(ends[2])) or bool(node and int(node[1]) == words)
 
     def _problem(self, row: Sequence[str], width: int) -> str | None:
         if len(row) != width:
@@ -151,23 +166,24 @@ class ColumnFile:
             example = TagExample(f"{split}-{first}", of_words)
             if self.tag_column is None:
                 texts = tuple(line.text for line in now.lines)
-                example = dataclasses.replace(example, lines=texts, before=tuple(now.before), after=after)
+                example = dataclasses.replace(example, lines=texts, before=tuple(now.before), after=(*now.skipped, *after))
             yield Sentence(example, tags[0] if tags else (), first, tuple(line.number for line in now.lines))
 
 
-def _width(lines: Iterator[Line | DataError]) -> tuple[int, Iterator[Line | DataError]]:
-    """Returns the number of columns in the first row that is no comment, and all lines."""
+def _first_row(lines: Iterator[Line | DataError]) -> tuple[str, Iterator[Line | DataError]]:
+    """Returns the first row that is no comment, empty if there is none, and all lines."""
     held: list[Line | DataError] = []
     for line in lines:
         held.append(line)
         if isinstance(line, Line) and not _divides(line.text) and not line.text.startswith(_COMMENT):
-            return len(_cells(line.text)), itertools.chain(held, lines)
-    return 0, iter(held)
+            return line.text, itertools.chain(held, lines)
+    return "", iter(held)
 
 
-def _is_comment(line: str, width: int) -> bool:
-    """Whether a line above a sentence is a comment, as in CoNLL-U; the word # has the columns of a row."""
-    return line.startswith(_COMMENT) and len(_cells(line)) != width
+def _is_comment(line: str, first_row: str) -> bool:
+    """Whether a line above a sentence is a comment, as in CoNLL-U; the word # has the columns of a row, divided as there."""
+    of_a_row = divider(line) == divider(first_row) and len(_cells(line)) == len(_cells(first_row))
+    return line.startswith(_COMMENT) and not of_a_row
 
 
 def _divides(line: str) -> bool:
@@ -218,18 +234,20 @@ class TagReader:
         return ColumnFile(self.settings.word_column, self.settings.tag_column).sentences(source, split, report)
 
     def _unlabelled(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-        if self.settings.raw_text:
+        if self.settings.raw_text and self._form(source) not in (JSONL, PARQUET):
             return _texts(source, split, report)
         if self._has_objects(source):
             return _unlabelled_objects(source, split, report)
         return (sentence.example for sentence in ColumnFile(self.settings.word_column, None).sentences(source, split, report))
 
+    def _form(self, source: text_lines.Source) -> str | None:
+        return self.form or tables.form_of(text_lines.path_of(source))
+
     def _has_objects(self, source: text_lines.Source) -> bool:
-        path = text_lines.path_of(source)
-        form = self.form or tables.form_of(path)
-        if form == names.CSV:
-            raise DataError("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence", path)
-        return form in (JSONL, PARQUET)
+        if self._form(source) == names.CSV:
+            problem = "words and tags are no CSV: write columns divided by tabs, a blank line after each sentence"
+            raise DataError(problem, text_lines.path_of(source))
+        return self._form(source) in (JSONL, PARQUET)
 
 
 def of_text(guid: str, text: str) -> TagExample:
@@ -366,7 +384,7 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     if len(counts) < 2:
         present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
         raise DataError(f"{present}; at least two tags are required: give labels=(...) or other rows", split)
-    problem = spelling.problem_of(counts)
+    problem = schemes.problem_of(counts)
     if problem:
         raise DataError(f"{problem}; if they are plain tags, list all with labels=(...)", split)
     return schemes.labels_of_counts(counts)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.tags import CONLL2003, predictions, schemes, spelling
+from bert_tf.extensions.tags import CONLL2003, predictions, schemes
 from bert_tf.extensions.tags import features as tags
 from bert_tf.extensions.tags.columns import TagExample, TagReader, found_labels, read_rows
 from bert_tf.extensions.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
@@ -170,7 +170,7 @@ class _Files:
             list(self.reader.tags(self.train_file, tables.refuse))  # raises if no row can be used
             present = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
             raise DataError(f"{present}; at least two tags are required", self.train_file)
-        problem = spelling.problem_of(counts)
+        problem = schemes.problem_of(counts)
         if problem:
             raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)
         of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()

@@ -9,11 +9,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from bert_tf.tasks.cells import doubt
 
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLUM])(-.+)?")
@@ -187,3 +189,31 @@ def _decode(decoded: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: L
         decoded[starts[:count] + position] = tags[:count]
         if position:
             tags[:count] = came[position - 1][np.arange(count), tags[:count]]
+
+
+_OUTSIDE = frozenset("O o 0".split())
+_NUMBER = re.compile(r"\d+")
+_SPELLINGS = (
+    (re.compile(r"[bieslum]-.+"), "begin with a small letter: write B-PER and O"),
+    (re.compile(r"[BIESLUMbieslum][_:/.|].+"), "have no hyphen: write B-PER"),
+    (re.compile(r".+[-_:/.|][BIESLUMbieslum]"), "have the letter at the end: write B-PER"),
+)
+_BEGINS = re.compile(r"[Bb][^A-Za-z].+|.+[^A-Za-z][Bb]|[Ii][^A-Za-z].+|.+[^A-Za-z][Ii]")
+
+
+def problem_of(tags: Collection[str]) -> str:
+    """Returns what is wrong with the tags of a training file; empty if they may be meant."""
+    if tags and all(map(_NUMBER.fullmatch, tags)):
+        return (
+            f"every tag is a number, as {_some(tags)}: write the names that the numbers stand for (in datasets: feature.names)"
+        )
+    marks = {tag for tag in tags if tag not in _OUTSIDE}
+    for spelling, hint in _SPELLINGS:
+        spelled = {tag for tag in marks if spelling.fullmatch(tag)}
+        if 2 * len(spelled) >= len(marks) and any(map(_BEGINS.fullmatch, spelled)):
+            return f"tags of entities, as {_some(spelled)}, {hint}"
+    return next(filter(None, map(doubt, sorted(marks))), "").replace("the label", "the tag")
+
+
+def _some(tags: Collection[str]) -> str:
+    return ", ".join(sorted(tags)[:3])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bert_tf import extension
+from bert_tf import extension, run_layout
 from bert_tf.errors import FlagError
 from bert_tf.extensions.track import MLFLOW, TRACKERS, trackers
 from bert_tf.io import files
@@ -62,7 +61,9 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
     if settings.register and settings.tracker != MLFLOW:
         raise FlagError(f"--register belongs to --tracker={MLFLOW}")
     trackers.require(settings.tracker)
-    for run in run_files.read_runs([Path(settings.run)]):
+    folder = Path(settings.run)
+    begun = sorted(path.parent for path in folder.glob(f"*/{run_layout.RECORD}"))
+    for run in run_files.read_runs([folder, *filter(run_files.numbered, begun)]):  # folds are below their final model
         with replay.opened(run.folder, settings.tracker) as sender:
             sent = sender.send()
             version = _registered(sender, settings.register) if settings.register else ""
@@ -71,16 +72,10 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
 
 def _registered(sender: Replay, name: str) -> str:
     """Registers the model of a run unless that was done; returns its version."""
-    from bert_tf.extensions.track import mlflow_model  # imports TensorFlow
+    from bert_tf.extensions.track import to_mlflow
 
-    model, tracker = mlflow_model.find(sender.folder), cast(Any, sender.tracker)
-    earlier = sender.guarded(lambda: str(tracker.registered(name, model.digest)))
-    if earlier:
-        return earlier
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "model"
-        mlflow_model.save(model, folder)
-        return sender.guarded(lambda: str(tracker.register(folder, name, model.digest)))
+    model, tracker = to_mlflow.find_model(sender.folder), cast("to_mlflow.MLflow", sender.tracker)
+    return sender.guarded(lambda: tracker.register(model, name))
 
 
 def _say(text: str) -> None:

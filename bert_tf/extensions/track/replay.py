@@ -1,4 +1,4 @@
-"""Sends what is new in a run to a tracker.
+"""Sends what is new in a run to a tracker, as read from its files.
 
 A point that was sent is recognized by its metric and step: steps of a metric only rise, so the last one says which are
 missing. After an error (the request may have arrived nevertheless) and in a new process, the tracker is asked.
@@ -8,21 +8,133 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
+from bert_tf import run_layout
 from bert_tf.errors import BertError, OutputError
+from bert_tf.estimator.run_folder import MACHINE, VERSIONS
 from bert_tf.extensions.report import run_files
-from bert_tf.extensions.track import FOLDER, contents
-from bert_tf.extensions.track.contents import Contents
-from bert_tf.extensions.track.trackers import Marks, Point, Tracker, connect
-from bert_tf.io import atomic, documents, lock
+from bert_tf.extensions.report.run_files import Evaluated, Run, is_number, mapping
+from bert_tf.extensions.track import FOLDER
+from bert_tf.extensions.track.trackers import FINISHED, KILLED, RUNNING, Marks, Point, Tracker, connect
+from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import redacted
 
 T = TypeVar("T")
 
 _SHOWN = 300  # characters of a message
+
+FILES = (
+    *(run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.DECISION),
+    *(run_layout.RESULTS_TEXT, run_layout.RESULTS, run_layout.TIMING, run_layout.PAGE, run_layout.CARD),
+)
+_TAGS = ("command", "data_note")  # keys of a record
+SWEEP_TAG = "bert_tf.sweep"
+
+_OF_SWEEP = ("sweep.tsv", "sweep.json")  # beside the folders of its runs
+_UNUSUAL = re.compile(r"[^\w\-. /]")  # characters that MLflow refuses in names
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """The part of a run that trackers show."""
+
+    parameters: Mapping[str, str]
+    tags: Mapping[str, str]
+    series: Sequence[Point]  # of training, and evaluations during it; ascending steps
+    results: Sequence[Point]  # of the last evaluation
+    files: Mapping[str, str]  # SHA-256 by name
+    ending: str  # status if training has ended
+
+    @property
+    def described(self) -> str:
+        """Digest of parameters and tags."""
+        return _digest([dict(self.parameters), dict(self.tags)])
+
+
+def settings_digest(run: Run) -> str:
+    return _digest(run.training)
+
+
+def run_id(run: Run) -> str:
+    """Identifies a run by its settings and its place; a continued run has the same."""
+    return _digest([socket.gethostname(), str(run.folder.resolve()), run.training])
+
+
+def sweep_of(folder: Path) -> str:
+    """Name of the sweep that a run belongs to; empty if there is none."""
+    above = folder.resolve().parent
+    return above.name if any((above / name).is_file() for name in _OF_SWEEP) else ""
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(documents.to_json(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_contents(run: Run) -> Contents:
+    series = [*_series("train", run.metrics), *_series("eval", run.evaluations)]
+    last = max((point.step for point in series), default=0)
+    results = [
+        point
+        for evaluated in run.evaluated
+        for point in _results(evaluated, "" if evaluated is run.own else f"{evaluated.task}/", last)
+    ]
+    sweep = sweep_of(run.folder)
+    trained = run.stopped_at is not None or last >= (run.planned_steps or 1)
+    return Contents(
+        dict(_flat(run.training)),
+        {
+            **({SWEEP_TAG: sweep} if sweep else {}),
+            **{key: str(run.record[key]) for key in _TAGS if run.record.get(key)},
+            **{f"{key}.{name}": text for key in (VERSIONS, MACHINE) for name, text in _flat(mapping(run.record, key))},
+        },
+        sorted(series, key=lambda point: point.step),
+        results,
+        dict(_digests(run.folder)),
+        FINISHED if trained or results else KILLED,
+    )
+
+
+def _series(prefix: str, lines: Sequence[Mapping[str, float]]) -> Iterator[Point]:
+    for line in lines:
+        for name, value in line.items():
+            if name != "step":
+                yield Point(_name(f"{prefix}/{name.removeprefix('eval_')}"), int(line["step"]), float(value))
+
+
+def _results(evaluated: Evaluated, prefix: str, last: int) -> Iterator[Point]:
+    recorded = evaluated.results.get("global_step")
+    step = int(recorded) if is_number(recorded) else last
+    for split, values in evaluated.splits.items():
+        for name, value in values.items():
+            if is_number(value):
+                yield Point(_name(f"{prefix}{split}/{name}"), step, float(value))
+
+
+def _name(text: str) -> str:
+    return _UNUSUAL.sub("_", text)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yields nested settings by dotted names, as text."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield _name(f"{prefix}{key}"), value if isinstance(value, str) else documents.to_json(value)
+
+
+def _digests(folder: Path) -> Iterator[tuple[str, str]]:
+    for name in FILES:
+        if (folder / name).is_file() and not atomic.is_link_out(folder / name):  # a stranger's run may link to anything
+            yield name, files.digest(folder / name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +162,6 @@ def load_state(path: Path, run: str, settings: str) -> State:
         return State(run, settings)
 
 
-def save_state(path: Path, state: State) -> None:
-    """Raises OutputError if the file cannot be written."""
-    values: dict[str, Any] = {**vars(state), "marks": {name: point[1:] for name, point in state.marks.items()}}
-    atomic.write_text(path, documents.to_json(values, indent=1, sort_keys=True) + "\n")
-
-
 @dataclasses.dataclass(frozen=True)
 class Sent:
     """What one replay has sent."""
@@ -80,14 +186,14 @@ class Replay:
         self.folder, self.tracker = folder, tracker
         self._path = folder / FOLDER / f"{tracker.name}.json"
         run = run_files.read_runs([folder])[0]
-        self._state, self._is_open = load_state(self._path, contents.run_id(run), contents.settings_digest(run)), False
+        self._state, self._is_open = load_state(self._path, run_id(run), settings_digest(run)), False
 
     def send(self, status: str = "") -> Sent:
         """Sends what is new; `status` is empty if training has ended. OutputError names the tracker."""
         run = run_files.read_runs([self.folder])[0]
-        if contents.settings_digest(run) != self._state.settings:
+        if settings_digest(run) != self._state.settings:
             raise ReplacedError(f"{self.folder}: holds another run by now")
-        return self.guarded(lambda: self._send(contents.read_contents(run), status))
+        return self.guarded(lambda: self._send(read_contents(run), status))
 
     def guarded(self, request: Callable[[], T]) -> T:
         """Calls a function that uses the tracker; OutputError if it fails."""
@@ -114,7 +220,7 @@ class Replay:
         for name in new:
             self.tracker.upload(self.folder / name)
             self._keep(files={**self._state.files, name: current.files[name]})
-        status = status or current.ending
+        status = status or (RUNNING if current.ending == KILLED and _is_written(self.folder) else current.ending)
         if status != self._state.status:
             self.tracker.end(status)
             self._keep(status=status)
@@ -122,7 +228,7 @@ class Replay:
 
     def _open(self) -> None:
         earlier = self._state
-        group = contents.sweep_of(self.folder)
+        group = sweep_of(self.folder)
         remote = self.tracker.open(earlier.run, earlier.remote, self.folder.resolve().name, group)
         if remote != earlier.remote:
             self._state = State(earlier.run, earlier.settings, remote)
@@ -132,7 +238,16 @@ class Replay:
 
     def _keep(self, **changed: object) -> None:
         self._state = dataclasses.replace(self._state, **changed)  # type: ignore[arg-type]
-        save_state(self._path, self._state)
+        values = {**vars(self._state), "marks": {name: point[1:] for name, point in self._state.marks.items()}}
+        atomic.write_text(self._path, documents.to_json(values, indent=1, sort_keys=True) + "\n")
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a process of this machine still trains the run."""
+    pid = lock.holder_of(folder)
+    with contextlib.suppress(psutil.Error):
+        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import tensorflow as tf
 from google.protobuf import struct_pb2
 
 from bert_tf.extensions.track import TENSORBOARD
-from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point
+from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Marks, Point, Tracker
 from bert_tf.runtime import noise
 
 tf1 = tf.compat.v1
@@ -20,7 +20,7 @@ _START, _END = 3, 4  # fields of HParamsPluginData (tensorboard/plugins/hparams/
 _STATUS = {FINISHED: 1, RUNNING: 3}  # others are failures
 
 
-class TensorBoard:
+class TensorBoard(Tracker):
     name = TENSORBOARD
 
     def __init__(self, folder: Path) -> None:
@@ -43,9 +43,6 @@ class TensorBoard:
             shutil.rmtree(self._folder)
         return str(self._folder.relative_to(self._folder.parents[1]))
 
-    def marks(self) -> Known:
-        return None
-
     def describe(self, parameters: Mapping[str, str], tags: Mapping[str, str]) -> None:
         values = (_field(1, _field(1, name.encode()) + _field(2, _value(text))) for name, text in parameters.items())
         self._write([_hparams("session_start_info", _START, b"".join(values))])
@@ -53,9 +50,6 @@ class TensorBoard:
 
     def add(self, points: Sequence[Point], marks: Marks) -> None:  # noqa: ARG002
         self._write((point.step, tf1.Summary.Value(tag=point.name, simple_value=point.value)) for point in points)
-
-    def upload(self, path: Path) -> None:
-        """Files are in the run's folder already."""
 
     def end(self, status: str) -> None:
         if status != RUNNING:

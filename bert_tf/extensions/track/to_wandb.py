@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.extensions.track import WANDB
-from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point
+from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point, Tracker
 from bert_tf.io import documents
 
 _SENT = "bert_tf_sent"  # in the summary: the last point of each metric, for a lost state
 
 
-class Wandb:
+class Wandb(Tracker):
     name = WANDB
 
     def __init__(self, package: Any, folder: Path) -> None:

@@ -24,7 +24,7 @@ from bert_tf.extensions.cluster.frames import FrameSettings, Work  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bert_tf.extensions.cluster.values import Rows
+    from bert_tf.extensions.cluster.spark import Rows
 
 _RULES = frozenset(row.name for row in settings_of(Rules))
 
@@ -78,7 +78,7 @@ class TextVectors:
         self.close = encoder.close
 
     def values(self, rows: Rows) -> list[Any]:
-        from bert_tf.extensions.cluster.values import each
+        from bert_tf.extensions.cluster.spark import each
 
         results = each(rows, self._vectors, skip=self._skip)
         return [None if isinstance(result, dict) else result for result in results]

@@ -8,4 +8,4 @@ from bert_tf.extensions.pretrain.corpus import documents as documents  # noqa: E
 from bert_tf.extensions.pretrain.corpus import processes as processes  # noqa: E402
 from bert_tf.extensions.pretrain.corpus.documents import Corpus as Corpus  # noqa: E402
 from bert_tf.extensions.pretrain.corpus.documents import Piece as Piece  # noqa: E402
-from bert_tf.extensions.pretrain.corpus.settings import CorpusSettings as CorpusSettings  # noqa: E402
+from bert_tf.extensions.pretrain.settings import CorpusSettings as CorpusSettings  # noqa: E402

@@ -152,6 +152,13 @@ def test_a_temperature_without_an_optimum_is_said(caplog, logits, label, tempera
     assert said in caplog.text
 
 
+@pytest.mark.parametrize(("count", "said"), [(40, True), (60, False)])
+def test_sets_of_a_share_that_few_examples_do_not_allow_are_said(caplog, count, said):
+    """Half of the examples are fitted on: 20 of 21 are 0.952."""
+    calibrated("classification", ["x", "y"], [1.0, 0.0], ["x", "y"] * (count // 2), sets=0.96)
+    assert ("--sets=0.96: every set has all classes, since 20 examples to fit on allow at most 0.952" in caplog.text) is said
+
+
 def test_a_temperature_at_its_lower_limit_is_said(caplog):
     """One mistake, of hardly any margin: the sharper, the better."""
     logits = np.array([[0.2, 0.0]] * 19 + [[0.0, 1e-6]], np.float32)

@@ -23,6 +23,12 @@ def test_of_equal_logits_the_best_temperature_gives_the_share_that_is_right(logi
     assert found == pytest.approx(logit / math.log(share / (1.0 - share)), rel=1e-5)
 
 
+def test_options_that_a_question_lacks_do_not_count_where_every_decision_is_right():
+    """softmax([z / T, 0]) is 11 / 12 for T = z / log(11)."""
+    logits = [[0.0, 0.8, -np.inf], [-np.inf, 0.8, 0.0]] * 5
+    assert fit_temperature(labelled(logits, [1] * 10), smoothed=True) == pytest.approx(0.8 / math.log(11), rel=1e-5)
+
+
 def test_the_best_temperature_is_a_minimum():
     rng = np.random.default_rng(3)
     logits = rng.normal(0, 4, (300, 5))

@@ -46,6 +46,7 @@ def written(folder, name, content):
 def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_left_out(tmp_path):
     path = written(tmp_path, "a.csv", SWAG + 'x,A dog barks.,It,"runs, fast.",sleeps.,,1\n')
     assert read(path, id_column="id") == [ChoiceExample("x", "A dog barks.", "It", ("runs, fast.", "sleeps."), 1)]
+    assert read(written(tmp_path, "a.csv", SWAG + "x,A.,It,a.,b.,,1.0\n"))[0].label == 1  # as pandas writes it
     path = written(tmp_path, "a.tsv", "sent1\tending0\tending1\nHe sat.\tup\tdown\n")
     assert read(path, "test") == [ChoiceExample("test-2", "He sat.", "", ("up", "down"))]
     path = written(tmp_path, "a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
@@ -64,6 +65,12 @@ def test_objects_name_the_right_option_by_number_letter_or_text(tmp_path, answer
     first, second = read(written(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
     assert (first.context, first.question, first.options, first.label) == ("It rained.", "What?", ("Rain", "Hail"), 1)
     assert (second.context, second.question, len(second.options)) == ("Which?", "", 5)
+
+
+def test_a_mistyped_column_of_labels_is_no_other_one(tmp_path):
+    path = written(tmp_path, "a.jsonl", {"question": "Q", "options": ["a", "b"], "answer": 0})
+    assert read(path)[0].label == 0
+    assert "no column 'gold'" in refusal(BertError, lambda: read(path, label_column="gold"))
 
 
 def test_passages_of_race_have_several_questions_in_files_folders_and_lines(tmp_path):
@@ -90,6 +97,7 @@ def _asked(options, label):
         ("a.csv", SWAG + "x,,,runs.,sits.,,0\n", "a.csv:2: the text in column 'sent2' is empty"),
         ("a.csv", "sent1,ending0,ending1\na,b,c\n", "a.csv:1: no column 'label'"),
         ("a.csv", "text,label\na,b\n", "a.csv: no columns of questions: sent1"),
+        ("a.csv", "ending0,ending1,label\na,b,0\n", "a.csv: no columns of questions: sent1"),
         ("a.jsonl", _asked("ab", 0), "a.jsonl:1: the value in column 'options' is not a list"),
         ("a.jsonl", _asked(["a", 3], 0), "a.jsonl:1: the value in column 'options' is not a str"),
         ("a.jsonl", _asked(["a", "b"], "c"), "a.jsonl:1: the value in column 'label' is 'c'"),

@@ -19,7 +19,6 @@ FORMS = {TSV: {"header": True}, LINES: {"header": ("text",)}, JSONL: {}}
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
     monkeypatch.setattr(slices, "PIECE", 16)
-    monkeypatch.setattr(slices, "EXTENT", 48)
 
 
 def rows(source, form):
@@ -36,8 +35,7 @@ def cut(data: bytes, form: str, block: int):
 
     whole = Whole("x", open_file)
     rows(whole, form)
-    counts = [count for start, end in slices.extents(len(data)) for count in slices.counted(io.BytesIO(data), start, end)]
-    parts = slices.slices("x", whole.first_row, reversed(counts))
+    parts = slices.slices(io.BytesIO(data), "x", whole.first_line_of_rows)
     return [rows(Part(part, open_file, block=block), form) for part in parts]
 
 
@@ -75,4 +73,4 @@ def test_a_line_that_is_longer_than_a_piece_is_one_row():
 def test_compressed_files_and_csv_are_not_cut(name, data):
     source = Whole(name, lambda _: io.BytesIO(data))
     assert tables.open_table(source).read_rows(["a"], lambda line, cells: (line, cells[0]))
-    assert not source.has_rows_of_lines
+    assert source.first_line_of_rows is None

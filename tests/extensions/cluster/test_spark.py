@@ -17,7 +17,7 @@ from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.choice.predictions import Prediction as ChoicePrediction
-from bert_tf.extensions.cluster import frames, shipped, spark, values
+from bert_tf.extensions.cluster import frames, shipped, spark
 from bert_tf.extensions.cluster.frames import FrameSettings, Work
 from bert_tf.extensions.cluster.spark import Column
 from bert_tf.extensions.similarity.predictions import Prediction as PairPrediction
@@ -61,7 +61,7 @@ def work(packed, **settings):
 
 def computed(make, rows, kind=CLASSIFICATION):
     """Returns the values of a column, by the function that executors call."""
-    column = Column("p", values.type_of(kind), make, {"text_a": "text_a", "text_b": "text_b"})
+    column = Column("p", spark.type_of(kind), make, {"text_a": "text_a", "text_b": "text_b"})
     batches = [pyarrow.RecordBatch.from_pylist(rows[:13]), pyarrow.RecordBatch.from_pylist(rows[13:])]
     made = spark._checked(spark._versions(), spark.pickle.dumps(column))(iter(batches))
     return [row for batch in made for row in batch.to_pylist()]
@@ -91,8 +91,8 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed)
 @pytest.mark.parametrize("kind", PREDICTIONS)
 def test_predictions_of_each_family_are_a_struct(kind):
     found = PREDICTIONS[kind]
-    said = {name: values._plain(getattr(found, name)) for name in values._fields(kind)}
-    (struct,) = pyarrow.array([said], values.type_of(kind)).to_pylist()
+    said = {name: spark._plain(getattr(found, name)) for name in spark._fields(kind)}
+    (struct,) = pyarrow.array([said], spark.type_of(kind)).to_pylist()
     assert struct.pop("problem") is None
     assert {name: _text(value) for name, value in struct.items()} == {name: _text(value) for name, value in said.items()}
 
@@ -155,6 +155,6 @@ def test_what_an_executor_says_is_one_line(raised):
     ],
 )
 def test_columns_are_looked_at_before_anything_is_computed(name, read, message):
-    column = Column(name, values.type_of(CLASSIFICATION), dict, {"text_a": read})
+    column = Column(name, spark.type_of(CLASSIFICATION), dict, {"text_a": read})
     with pytest.raises(FlagError, match=message):
         spark.with_column(SimpleNamespace(columns=("id", "text_a", "text_b", "p")), column)

@@ -13,7 +13,7 @@ from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.corrections import rows as corrections
 from bert_tf.extensions.similarity.family import SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
-from bert_tf.extensions.span.reader import SpanExample
+from bert_tf.extensions.span.reader import Answer, SpanExample
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
@@ -74,6 +74,7 @@ def test_an_audit_says_what_to_do_with_each_row(file):
         (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
         (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
         (None, "train-1,a\ntrain-1,b\n", "label of 'train-1' differs from that above"),
+        ("id,action\ntrain-0,Exclude\ntrain-1,exlude\n", None, "the action 'exlude' is none of keep, exclude, relabel"),
         ("", None, "is empty"),
     ],
 )
@@ -98,12 +99,26 @@ def test_an_id_of_several_rows_is_refused(file, texts):
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
         (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
         (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
+        (SpanFamily(), SpanExample("1", "q", "in 1871, 1871 and 18", (Answer("and 18", 14),)), "18", "answers", (("18", 18),)),
+        (SpanFamily(), SpanExample("1", "q", "1871, 1871", (Answer("71", 8),)), "1871", "answers", (("1871", 6),)),
         (SpanFamily(), SpanExample("1", "q", "a red fox", ()), "fox", "answers", (("fox", 6),)),
     ],
 )
 def test_labels_of_every_family(file, family, example, text, field, value):
     (found,) = corrections.apply([example], SimpleNamespace(family=family), exclude=None, relabel=file(f"1,{text}\n"))
     assert getattr(found, field) == value
+
+
+@pytest.mark.parametrize(
+    ("family", "example", "text", "problem"),
+    [
+        (SpanFamily(), SpanExample("1", "q", "1871, 1871", ()), "1871", "the answer '1871' is in the context several times"),
+        (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ()), '"a,a"', "the label 'a' is repeated"),
+    ],
+)
+def test_labels_that_are_ambiguous_are_refused(file, family, example, text, problem):
+    task, path = SimpleNamespace(family=family), file(f"1,{text}\n")
+    assert problem in refusal(DataError, lambda: corrections.apply([example], task, exclude=None, relabel=path))
 
 
 @pytest.mark.parametrize("task", [SimpleNamespace(family=SimilarityFamily(5.0)), get_task("STS-B")])

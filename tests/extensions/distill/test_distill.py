@@ -16,9 +16,8 @@ from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
-from bert_tf.extensions.distill import part
+from bert_tf.extensions.distill import DistillSettings, command, part
 from bert_tf.extensions.distill.part import Distillation, recombined
-from bert_tf.extensions.distill.settings import DistillSettings
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests import classifier, lines, pretrained
@@ -175,12 +174,16 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
     assert "state_weight" in capsys.readouterr().err
 
 
-def test_learns_from_texts_without_labels(made, tmp_path, counted, untrained):
+def test_learns_from_texts_without_labels_which_do_not_count_as_a_class(made, tmp_path, counted, untrained):
+    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
-    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts)
+    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts, class_weights="balanced")
     assert (sum(counted), len(untrained)) == (40 + 12 + 13, 1)
+    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
+    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
+    assert untrained[0].loss.class_weights == pytest.approx(expected)
 
 
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, untrained, caplog):
@@ -245,16 +248,6 @@ def test_only_pairs_are_recombined():
         Distillation(DistillSettings("teacher", recombine=2)).recipe(FAMILY, rows_of(1, 1))
 
 
-def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, untrained):
-    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
-    texts = tmp_path / "more.jsonl"
-    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
-    prepare(made, tmp_path / "out", unlabelled=str(texts), class_weights="balanced")
-    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
-    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
-    assert untrained[0].loss.class_weights == pytest.approx(expected)
-
-
 def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(made, tmp_path):
     teacher = shutil.copytree(made.teacher, tmp_path / "teacher")
     prefix = teacher / f"model.ckpt-{run.last_step(teacher)}"
@@ -277,6 +270,8 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
         ({"init_checkpoint": "x", "student_layers": 1}, "exclude each other"),
         ({"distill_temperature": 0}, "distill_temperature"),
         ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
+        ({"output_weight": 0, "state_weight": 0}, "every weight is 0, so there is nothing to learn"),
+        ({"output_weight": 0, "student_layers": 1}, "every weight is 0, so there is nothing to learn"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
@@ -291,6 +286,12 @@ def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(run, tmp_path
     assert "nothing" in capsys.readouterr().err
     assert lines.run("distill", run, output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_relations_need_heads_that_divide_the_teachers_vectors(made, tmp_path, capsys):
+    narrow = pretrained.write(tmp_path / "narrow", sizes={"hidden_size": 6, "num_attention_heads": 3, "intermediate_size": 8})
+    assert distilled(made, tmp_path / "out", "--do_train", init_checkpoint=narrow, relation_weight=1.0, num_train_steps=1) == 2
+    assert "cannot be divided among the 3 heads of the student; leave it out" in capsys.readouterr().err
 
 
 def test_a_narrower_model_learns_by_a_map(made, tmp_path):
@@ -323,6 +324,34 @@ def test_rows_in_memory(made, tmp_path):
     other = bert_tf.SentenceTask(train=others, dev=others)
     with pytest.raises(BertError, match="labels"):
         bert_tf.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
+
+
+TEACHERS = {"task_name": "custom", "train_file": "a.csv", "dev_file": "d.csv", "text_a": "subject", "max_seq_length": 64}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"label_separator": ";"}, [*TEACHERS, "exclude_rows"]),
+        ({"task_name": "custom", "problem": "classification"}, [*TEACHERS, "exclude_rows"]),
+        ({"train_file": "more.csv"}, TEACHERS),
+        ({"data_dir": "folder"}, ["task_name", "text_a", "max_seq_length"]),
+        ({"task_name": "MRPC"}, ["task_name", "max_seq_length"]),
+        ({"problem": "regression"}, ["task_name", "max_seq_length"]),
+    ],
+)
+def test_only_other_data_or_another_task_take_the_place_of_the_teachers(settings, kept):
+    of_teacher = {**TEACHERS, "exclude_rows": "audit.csv"}
+    assert list(command._without_other_data(of_teacher, settings)) == list(kept)
+
+
+def test_corrections_of_the_teachers_rows_are_those_of_the_student(tmp_path):
+    record = {
+        "command": "python -m bert_tf fine-tune --task_name=RTE --exclude_rows=/audit.csv",
+        "training": {"task_name": "RTE"},
+    }
+    (tmp_path / "run_config.json").write_text(json.dumps(record))
+    assert command._settings_of(str(tmp_path)) == {"task_name": "RTE", "exclude_rows": "/audit.csv"}
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last():

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import FlagError
-from bert_tf.extensions.few_labels import head
+from bert_tf.extensions.few_labels import part
 from bert_tf.head_spec import MULTI_LABEL
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
@@ -52,7 +52,7 @@ def test_is_for_classes(flags, message):
 def test_the_contrastive_loss_tells_class_mates_from_other_rows():
     """Rows 0 and 2 are alike, 1 is at a right angle to both, and 3 is alone in its class."""
     vectors, classes = [[2.0, 0.0], [0.0, 1.0], [3.0, 0.0], [-1.0, 0.0]], [0, 0, 0, 1]
-    losses = evaluate(lambda: head.supervised_contrastive_loss(tf.constant(vectors), tf.constant(classes), temperature=0.5))
+    losses = evaluate(lambda: part.supervised_contrastive_loss(tf.constant(vectors), tf.constant(classes), temperature=0.5))
     e = math.exp
     of_first = math.log(e(2) + e(0) + e(-2)) - (2 + 0) / 2  # cosines 1 and 0 to its mates, -1 to the other
     of_second = math.log(3 * e(0))
@@ -63,11 +63,11 @@ def test_the_contrastive_loss_tells_class_mates_from_other_rows():
 def test_the_contrastive_weight_is_a_share_of_the_loss(share):
     def losses():
         outputs = {"logits": tf.constant(LOGITS), "pooled": tf.constant(LOGITS)}
-        contrasted = head.ContrastedHead(heads.ClassificationHead(3), share=share)
+        contrasted = part.ContrastedHead(heads.ClassificationHead(3), share=share)
         return (
             contrasted.losses(outputs, {"label_ids": tf.constant(CLASSES)}, LossOptions()),
             heads.classification_loss(outputs["logits"], tf.constant(CLASSES)),
-            head.supervised_contrastive_loss(outputs["pooled"], tf.constant(CLASSES)),
+            part.supervised_contrastive_loss(outputs["pooled"], tf.constant(CLASSES)),
         )
 
     found, of_classes, contrastive = evaluate(losses)
@@ -81,13 +81,13 @@ def test_windows_of_a_text_are_one_text():
     def losses():
         outputs = {"logits": tf.constant(LOGITS), "pooled": tf.constant(LOGITS)}
         features = {"label_ids": tf.constant([0, 2, 2, 0]), "groups": tf.constant(groups)}
-        return head.ContrastedHead(heads.ClassificationHead(3), share=0.25).losses(outputs, features, LossOptions())
+        return part.ContrastedHead(heads.ClassificationHead(3), share=0.25).losses(outputs, features, LossOptions())
 
     means = np.stack([LOGITS[0], LOGITS[1:3].mean(axis=0), LOGITS[3]])
     expected = evaluate(
         lambda: (
             0.75 * heads.classification_loss(tf.constant(means), tf.constant([0, 2, 0]))
-            + 0.25 * head.supervised_contrastive_loss(tf.constant(means), tf.constant([0, 2, 0]))
+            + 0.25 * part.supervised_contrastive_loss(tf.constant(means), tf.constant([0, 2, 0]))
         )
     )
     np.testing.assert_allclose(evaluate(losses), (expected / rows)[groups], rtol=1e-5)

@@ -129,6 +129,15 @@ def test_shards_are_read_as_they_were_masked_and_can_be_held_out_as_a_file(shard
     assert words(opened(tmp_path, DEV, input_file=text, held_out_file=shards)) >= NUMBERS
 
 
+def test_a_shard_that_is_missing_is_warned_of(text, tmp_path, caplog):
+    make_shards(text, tmp_path, num_shards=3)
+    assert len(opened(tmp_path / "a", TRAIN, input_file=f"{tmp_path}/*.tfrecord"))
+    assert not caplog.text
+    (tmp_path / "rows-00001-of-00003.tfrecord").unlink()
+    assert len(opened(tmp_path / "b", TRAIN, input_file=f"{tmp_path}/*.tfrecord"))
+    assert f"{tmp_path}/rows-00001-of-00003.tfrecord: is not there, but other shards of its set are" in caplog.text
+
+
 def test_shards_of_single_texts_have_no_next_sentences_and_a_pattern_finds_shards_alone(shards, text, tmp_path, monkeypatch):
     make_shards(text, tmp_path, num_shards=2)
     (tmp_path / "vocab.txt").unlink()

@@ -31,7 +31,9 @@ def text(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(folder, text, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "run"
-    return bert_tf.pretrain(text, init_checkpoint=folder, output_dir=out, do_whole_word_mask=True, learning_rate=0.01, **HOW)
+    made = bert_tf.pretrain(text, init_checkpoint=folder, output_dir=out, do_whole_word_mask=True, learning_rate=0.01, **HOW)
+    assert made == out
+    return made
 
 
 def test_it_starts_from_the_head_of_the_folder_and_fills_masks_afterwards(folder, trained):

@@ -22,7 +22,7 @@ from bert_tf.extensions.choice.family import ChoiceTask
 from bert_tf.extensions.choice.features import OPTION_IDS
 from bert_tf.extensions.series import driver, folds, table
 from bert_tf.extensions.series.folds import FoldResult, groups_of
-from bert_tf.extensions.similarity.in_memory import ContrastiveTask, SimilarityTask
+from bert_tf.extensions.similarity.family import ContrastiveTask, SimilarityTask
 from bert_tf.extensions.span.family import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.family import TagTask
@@ -39,7 +39,8 @@ from tests.integration.commands import same_bits, weights
 from tests.tiny import TOKENS
 from tests.training import reading
 
-WAYS = {"num_train_epochs": 1, "verbosity": -1, "slots": 1}
+ALONE = {"num_train_epochs": 1, "verbosity": -1}
+WAYS = {**ALONE, "slots": 1}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
     for split, is_part in (("train", lambda fold: fold != "2"), ("dev", lambda fold: fold == "2")):
         part = [line for line, row in zip(lines, rows) if is_part(row["fold"])]
         (tmp_path / f"{split}.tsv").write_text("".join(f"{line}\n" for line in [header, *part]))
-    assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **WAYS)) == 0
+    assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **ALONE)) == 0
     assert same_bits(weights(tmp_path / "out", 2), weights(series / "fold-2", 2))
     by_hand = reading.results(tmp_path / "out")
     _, of_fold = json.loads((series / "folds.json").read_text())["folds"]
@@ -173,6 +174,7 @@ def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
         (["--folds=2", "--folds_average", "--folds_only"], "--folds_average and --folds_only exclude each other"),
         (["--folds=2", "--folds_average", "--calibrate"], "--folds_average has no decision rule"),
         (["--folds=2", "--seeds=1-2"], "--folds and --seeds exclude each other"),
+        (["--slots=2"], "--slots belongs to --seeds and --folds"),
         (["--folds=2", "--eval_every_n_steps=5"], "the reported rows would choose the checkpoint"),
     ],
 )
@@ -189,11 +191,28 @@ def test_refuses_before_anything_is_trained(tmp_path):
         folds.drive(classifier.mrpc("--folds=2"), environment={"TF_CONFIG": two})
     with pytest.raises(FlagError, match="have no labels"):
         bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path)
+    with pytest.raises(FlagError, match="^--folds_average: vectors of different models cannot be averaged; leave it out$"):
+        bert_tf.fine_tune(TASKS["similarity"], folds=2, folds_average=True, output_dir=tmp_path)
     with pytest.raises(FlagError, match="for rows in memory, give groups to scikit-learn"):
         bert_tf.fine_tune(SENTENCES, folds=2, group_column="a", output_dir=tmp_path)
     for count, groups, message in ((41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")):
         with pytest.raises(FlagError, match=message):
             divided(SENTENCES, count, groups=groups)
+
+
+@pytest.mark.parametrize("fault", ["dev.tsv", "test.tsv", "fold-3"])
+def test_what_the_end_would_meet_is_met_before_the_folds(project, tmp_path, monkeypatch, capsys, fault):
+    monkeypatch.setattr(driver, "in_turn", None)
+    data = shutil.copytree(project.data_dir, tmp_path / "data")
+    (data / "test.tsv").write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\ta\tb\n")
+    if fault == "fold-3":
+        (tmp_path / "out" / fault).mkdir(parents=True)
+        (tmp_path / "out" / fault / "run_config.json").write_text("{}")
+    else:
+        (data / fault).write_text("no columns\n")
+    flags = project.flags(tmp_path / "out", data_dir=data, folds=2, do_train=True, do_eval=True, do_predict=True, **WAYS)
+    assert classifier.run(*flags) == 2
+    assert f"/{fault}" in capsys.readouterr().err.splitlines()[-1]
 
 
 SENTENCES = SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 10)
@@ -260,9 +279,11 @@ def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, mon
     runs = []
     monkeypatch.setattr(driver, "slots", lambda *_: None)
     monkeypatch.setattr(driver, "in_turn", lambda given, *_: (runs.extend(given), driver.Trained((), signal.SIGINT))[1])
-    flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **WAYS)
+    predicts = {"do_train": True, "do_eval": True, "do_predict": True, "submission_zip": True}
+    flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **predicts, **WAYS)
     assert classifier.run(*flags) == 130
     assert [run.title.partition(": ")[2] for run in runs] == ["10 of 20 rows"] * 2
+    assert not any(run.config.actions.do_predict or run.config.inference.submission_zip for run in runs)  # the final model does
 
 
 QUESTION = {"question": "Who ?", "context": "the rain and " * 9 + "a storm came .", "answer": "storm"}

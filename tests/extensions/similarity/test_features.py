@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.extensions.similarity.features import build_pairs
+from bert_tf.extensions.similarity.family import build_pairs
 from bert_tf.features.long_text import WINDOWS
 from tests.features.test_sentences import TOKENIZER, rows
 

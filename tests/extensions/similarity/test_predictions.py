@@ -1,5 +1,6 @@
 """Pairs of texts: predictions, metrics and mistakes, by hand and other formulas."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -50,16 +51,19 @@ def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
 
 
 def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
-    # Of the third pair the first two second texts are as near or nearer.
+    # Of the third pair the first second text is nearer, and the second as near, which also comes first.
     vectors = np.float32([[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [0, -1]]])
     found = PAIRS.evaluation(vectors, together(3))
-    assert found.metrics == {"mrr": pytest.approx((1 + 1 + 1 / 2) / 3), "accuracy_at_1": pytest.approx(2 / 3)}
+    assert found.metrics == {"mrr": pytest.approx((1 + 1 + 1 / 3) / 3), "accuracy_at_1": pytest.approx(2 / 3)}
     terms = [math.log(math.exp(2) + 2) - 2, math.log(math.exp(2) + 1 + math.exp(-2)) - 2, math.log(math.exp(2) + 2)]
     assert found.loss == pytest.approx(sum(terms) / 3)
     assert found.panels[0].rows == [("1", 2, pytest.approx(2 / 3)), ("2 to 3", 1, pytest.approx(1 / 3))]
     assert PAIRS.mistakes(vectors, together(3)) == [{"id": "dev-2", "text_a": "a2", "label": "b2", "predicted": "b0"}]
     assert found.collapsed is None
-    assert PAIRS.evaluation(np.ones([3, 2, 4], np.float32), together(3)).collapsed == "all texts have the same vector"
+    collapsed = PAIRS.evaluation(np.ones([3, 2, 4], np.float32), together(3))
+    assert (collapsed.collapsed, collapsed.metrics["mrr"]) == ("all texts have the same vector", pytest.approx(1 / 3))
+    repeated = [dataclasses.replace(example, text_b="b") for example in together(3)]
+    assert PAIRS.evaluation(np.ones([3, 2, 4], np.float32), repeated).metrics["mrr"] == 1.0  # the same text is no other one
 
 
 @pytest.mark.parametrize("block", [1, 7, 60])

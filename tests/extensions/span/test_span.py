@@ -82,6 +82,7 @@ LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
         (READER, "train", "a.jsonl", LISTS, ONE),
         (READER, "train", "a.jsonl", LISTED, ONE),
         (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4\n", ONE),
+        (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4.0\n", ONE),
         (READER, "train", "a.tsv", "start\tanswer\tcontext\tquestion\tid\ttitle\n4\tfox\tred fox\twho?\tq1\tFoxes\n", ONE),
         (READER, "train", "a.csv", "question,context,answer\nwho?,red fox,fox\n", UNNAMED),
         (READER_2, "train", "a.csv", "question,context,answer,start\nwho?,red fox,,\n",

@@ -20,6 +20,8 @@ def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
     np.testing.assert_array_equal(held_out.divided(13, 0.4)[1], unseen)
     with pytest.raises(FlagError, match="--hold_out=0.01: that is none of 13 dev examples"):
         held_out.divided(13, 0.01)
+    with pytest.raises(FlagError, match="--hold_out=0.9: that is all of 4 dev examples; hold out at most 0.75"):
+        held_out.divided(4, 0.9)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,14 @@ def trained(project, tmp_path_factory):
     actions = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
     config = configured(
-        task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, calibrate=True, **actions, **sizes, **model
+        task_name="MRPC",
+        output_dir=str(folder),
+        eval_every_n_steps=2,
+        calibrate=True,
+        submission_zip=True,
+        **actions,
+        **sizes,
+        **model,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "FEWEST", 8)

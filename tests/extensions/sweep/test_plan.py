@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -102,6 +103,8 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsettings: {output_dir: x}", "settings: output_dir: the sweep names the folders"),
         ("tasks: MRPC\nsettings: {learning_rate: []}", "learning_rate: an empty list"),
         ("tasks: MRPC\nsettings: {learning_rate: many}", "learning_rate: 'many' is not a number"),
+        ("tasks: MRPC\nsettings: {num_train_steps: 1e-3}", "num_train_steps: '1e-3' is not a whole number"),
+        ("tasks: MRPC\nsettings: {train_batch_size: auto}", "train_batch_size: auto: write fit_memory: true instead"),
         ("tasks: MRPC\nsettings: {learning_rate: {low: 1, high: 0}}", "learning_rate: low must be below high"),
         ("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5}}", "learning_rate: only a number has a range"),
         ("tasks: MRPC\nsettings: {do_lower_case: {low: 0, high: 1}}", "do_lower_case: only a number has a range"),
@@ -128,6 +131,27 @@ def test_what_cannot_be_planned_is_said_before_the_first_run(read, tmp_path, glu
         plan.runs(file, tmp_path, {})
     with pytest.raises(DataError, match="no data for QNLI"):
         plan.runs(read("tasks: QNLI"), tmp_path, {home.VARIABLE: str(tmp_path)})
+
+
+def test_fixed_settings_may_need_a_value_of_a_list(read, tmp_path, glue):
+    """With the default batch of 32 the first would be refused, without saved checkpoints the second."""
+    for fixed, varying in (
+        ({"gradient_accumulation_steps": 64}, {"train_batch_size": [64, "128"]}),
+        ({"average_last": 3}, {"save_checkpoints_steps": [50, "1e2"]}),
+    ):
+        file = read(json.dumps({"tasks": "MRPC", "settings": {**fixed, **varying}}))
+        assert len(plan.runs(file, tmp_path, glue)) == 2
+        assert plan.inputs(file, glue)
+
+
+@pytest.mark.parametrize("row", [b'{"question": "Who?", "answers": [{"text": "a"}]}', b'{"text": "it rains"}'])
+def test_rows_of_json_in_one_line_are_counted(tmp_path, row):
+    """As of SQuAD, in which a row is a question; of other JSON each object is one."""
+    (tmp_path / "a.json").write_bytes(b"[" + b", ".join([row] * 20_000) + b"]")
+    task = mock.Mock(splits=lambda *_: ["train"], file=lambda folder, _: folder / "a.json")
+    rows, tokens = plan._extent(task, tmp_path, "train")
+    assert rows == pytest.approx(20_000, rel=0.01)
+    assert tokens == pytest.approx((len(row) + 2) / 5, rel=0.01)
 
 
 def test_the_longer_run_costs_more(read, tmp_path):

@@ -3,13 +3,15 @@
 import dataclasses
 import itertools
 import math
+import os
 import sys
+from unittest import mock
 
 import pytest
 
 from bert_tf.errors import BertError
 from bert_tf.estimator import evaluations
-from bert_tf.extensions.sweep import table
+from bert_tf.extensions.sweep import command, table
 from bert_tf.extensions.sweep.command import SweepSettings, run_all
 from bert_tf.extensions.sweep.leader import Leader, Slot
 from bert_tf.extensions.sweep.plan import Range, SweepFile
@@ -139,9 +141,17 @@ def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
     assert list(begin().unfinished()) == []
 
 
-def test_another_list_is_refused_and_another_range_is_not(begin):
+def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
     begin().ask()
     begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
+    for ranges, now in (
+        ({"learning_rate": Range(1e-5, 1e-3)}, "a range of numbers, without log"),
+        ({}, "none of the ranges"),
+    ):
+        with pytest.raises(
+            BertError, match=f"^learning_rate: was a range of numbers, with log in the search of .*, now {now};"
+        ):
+            begin(file=dataclasses.replace(FILE, ranges=ranges))
     with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
         begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
 
@@ -151,12 +161,32 @@ def test_evaluation_at_the_end_alone_stops_no_run(begin):
     assert not search.lags(search.ask())
 
 
-def test_a_failed_run_is_not_asked_for_again(begin):
+def test_a_failed_run_is_tried_again_by_the_next_command_with_its_settings(begin, tmp_path, monkeypatch):
     search = begin(trials=1)
-    run = search.ask()
+    run, other = asked(search)
     search.tell(table.failed(run, "no memory"))
+    search.tell(result(other, 0.5))
     assert list(search.unfinished()) == []
-    assert list(begin(trials=1).unfinished()) == []
+    again = begin(trials=1)
+    assert [(one.name, one.varying) for one in again.unfinished()] == [(run.name, run.varying)]
+    again.tell(result(run, 0.5))
+    assert list(begin(trials=1).unfinished()) == asked(begin(trials=1)) == []
+    (tmp_path / "sweep.json").write_text('{"tasks": "MRPC", "settings": {"learning_rate": [0.1, 0.2]}}')
+    table.write(tmp_path / "sweep", table.failed(run, "no memory"))
+    monkeypatch.setattr(command, "_led", mock.Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("bert_tf.extensions.sweep.plan.inputs", lambda *_: {})
+    with pytest.raises(KeyboardInterrupt):
+        run_all(SweepSettings(str(tmp_path / "sweep.json"), str(tmp_path / "sweep"), search="random"))
+    assert table.finished(tmp_path / "sweep") == []
+
+
+def test_a_lock_of_a_killed_process_leads_to_the_journal(begin, journal, monkeypatch, tmp_path):
+    """Optuna compares the age of what it leads to; a relative one led nowhere, and was waited for without an end."""
+    monkeypatch.chdir(tmp_path)
+    search = begin()
+    backend = search._studies["MRPC"]._storage._backend
+    assert os.path.isabs(backend._lock._lock_target_file)
+    assert os.path.samefile(backend._lock._lock_target_file, journal)
 
 
 SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm"
@@ -167,6 +197,8 @@ SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=sl
     [
         ({"budget": "2h"}, "--budget belongs to --search=random or --search=tpe"),
         ({"trials": 5}, "--trials belongs to --search=random or --search=tpe"),
+        ({"search": "tpe", "from_mnli": True}, "--from_mnli belongs to a grid, without --search"),
+        ({"search": "tpe", "spread": True}, "--spread belongs to a grid"),
         ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
         ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
         ({"with_grid": True}, "--with_grid belongs to --search=random or --search=tpe"),
@@ -181,10 +213,25 @@ def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_pat
     assert not (tmp_path / "sweep").exists()
 
 
+def test_a_search_needs_something_to_draw_and_takes_the_first_seed(tmp_path, caplog, glue, monkeypatch):
+    monkeypatch.setenv("GLUE_DIR", glue["GLUE_DIR"])
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {num_train_steps: 20}")
+    settings = SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), search="tpe")
+    with pytest.raises(BertError, match="^--search=tpe: settings have no list or range to draw from; leave out --search$"):
+        run_all(settings)
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nseeds: 3-5\nsettings: {learning_rate: [0.1, 0.2]}")
+    monkeypatch.setattr(command, "_led", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(settings)
+    assert "--search=tpe: trials have the seed 3, the first of 3" in caplog.text
+
+
 def test_a_plan_is_that_of_a_grid(tmp_path, capsys):
     (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: [1e-5, 1e-4]}")
     assert lines.run("sweep", tmp_path / "sweep.yaml", "--plan", "--search=tpe", output_dir=tmp_path / "sweep") == 2
     assert "error: --plan: is for the lists of a grid, without --search" in capsys.readouterr().err
+    assert lines.run("sweep", tmp_path / "sweep.yaml", "--tokens_per_second=9", output_dir=tmp_path / "sweep") == 2
+    assert "error: --tokens_per_second belongs to --plan" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):

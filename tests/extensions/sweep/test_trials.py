@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from bert_tf.extensions.report import charts, page, run_files
-from bert_tf.extensions.sweep import importance, panel, trial_axes, trials
+from bert_tf.extensions.sweep import panel, trials
 from tests.extensions.report import example
 from tests.extensions.report.drawn import picture, texts
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch):
     """Forests that are grown in a moment, and see what matters all the same."""
-    monkeypatch.setattr(importance, "_TREES", 10)
+    monkeypatch.setattr(trials, "_TREES", 10)
 
 
 def write(folder, name, score=None, *, task="MRPC", metric="accuracy", error=None, pruned=False, **varying):
@@ -163,20 +163,20 @@ def test_the_page_of_a_sweep_has_the_settings_first_and_names_those_of_each_mean
     ],
 )
 def test_axes(values, ticks, places):
-    axis = trial_axes.axis("some_setting", values)
+    axis = panel.axis("some_setting", values)
     assert [said for _, said in axis.ticks] == ticks
     assert axis.places == pytest.approx(places, abs=1e-3)
 
 
 def test_many_or_long_choices_are_thinned_and_cut():
-    axis = trial_axes.axis("gradient_accumulation_steps", [f"{number}{'x' * 100}" for number in range(90)])
+    axis = panel.axis("gradient_accumulation_steps", [f"{number}{'x' * 100}" for number in range(90)])
     assert len(axis.ticks) <= 12
     assert max(len(said) for _, said in axis.ticks) <= 24
     assert axis.title == ["gradient_", "accumulation_", "steps"]
 
 
 def test_the_setting_that_decides_is_the_most_important(folder):
-    found = importance.importance(only(folder))
+    found = trials.importance(only(folder))
     assert (found.runs, next(iter(found.shares))) == (12, "learning_rate")
     assert sum(found.shares.values()) == pytest.approx(1)
     assert found.shares["learning_rate"] > 0.8
@@ -189,11 +189,11 @@ def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
 
     for number in range(2, 5):
         (folder / "results" / f"MRPC-trial{number}.json").unlink()
-    assert importance.importance(only(folder)) is None
+    assert trials.importance(only(folder)) is None
     rewrite(lambda: 0.7)
-    assert importance.importance(only(folder)) is None
+    assert trials.importance(only(folder)) is None
     rewrite(random.Random(2).random)
-    assert importance.importance(only(folder)) is None
+    assert trials.importance(only(folder)) is None
 
 
 def rendered(*folders):

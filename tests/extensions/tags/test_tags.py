@@ -46,6 +46,22 @@ def test_comments_above_a_sentence_are_kept_aside_and_the_word_of_their_sign_is_
     assert (first.before, second.before) == (("# id = 1",), ("# text = one two three",))
 
 
+def test_of_conll_u_comments_ranges_and_empty_nodes_are_no_words_and_are_kept_in_predictions(tmp_path):
+    """The comment has as many words as the file has columns; `1-2` is both words in one, `3.1` is none."""
+    rows = ["# text = il", "1-2\tdu\t_\t_", "1\tde\tX\tADP", "2\tle\tX\tDET", "3\tvin\tX\tNOUN", "3.1\tbu\tX\tVERB"]
+    text = "\n".join([*rows, "", "1\t2-3\tX\tNUM", ""])
+    task, path = own(tmp_path, text, word_column=2, tag_column=4)
+    found = [(example.words, example.label) for example in task.examples("", "train")]
+    assert found == [(("de", "le", "vin"), ("ADP", "DET", "NOUN")), (("2-3",), ("NUM",))]
+    predicted = list(task.stream(path, "test"))
+    family = TagFamily(("O", "B-PER", "I-PER"))
+    lines = family.layout("tsv").rows(predicted, said(predicted, family)).split("\n")
+    assert [line.removesuffix("\tO") for line in lines[:-1]] == text.split("\n")[:-1]
+    assert lines[1:3] == [rows[1], f"{rows[2]}\tO"]
+    with pytest.raises(BertError, match="column 1 has the numbers of the words"):
+        own(tmp_path, text)[0].examples("", "train")
+
+
 def test_blanks_of_unicode_are_words(tmp_path):
     (example,) = own(tmp_path, "EU\tB-X\n\u00a0\tO\n\u3000\tO\n")[0].examples("", "train")
     assert example.words == ("EU", "\u00a0", "\u3000")
@@ -143,8 +159,9 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
     assert second.words == ()
     objects = path.with_suffix(".jsonl")
     objects.write_text('{"text": "Hi, Bo"}\n')
-    (example,) = own(tmp_path, CONLL)[0].stream(objects, "test")
-    assert (example.text, example.words) == ("Hi, Bo", ("Hi", ",", "Bo"))
+    for raw_text in (False, True):
+        (example,) = own(tmp_path, CONLL, raw_text=raw_text)[0].stream(objects, "test")
+        assert (example.text, example.words) == ("Hi, Bo", ("Hi", ",", "Bo"))
     objects.write_text('{"tokens": ["Hi", "Bo"], "id": 3}\n')
     (example,) = own(tmp_path, CONLL)[0].stream(objects, "test")
     assert (example.guid, example.words) == ("3", ("Hi", "Bo"))

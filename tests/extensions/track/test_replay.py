@@ -14,7 +14,7 @@ from bert_tf.errors import FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.report.run_files import read_runs
 from bert_tf.extensions.track import FOLDER, trackers
-from bert_tf.extensions.track.contents import read_contents
+from bert_tf.extensions.track.replay import read_contents
 from bert_tf.io import lock
 from tests import lines
 from tests.extensions.report import example
@@ -109,12 +109,22 @@ def test_a_run_without_results_has_finished_at_its_last_step_or_its_early_end(fo
     assert read_contents(read_runs([folder])[0]).ending == ending
 
 
-def test_each_run_of_several_seeds_is_sent(server, folder):
-    series = folder.parent / "series"
-    series.mkdir()
-    folder.rename(series / "seed-1")
-    assert [sent.run.name for sent in bert_tf.track(series, tracker="mlflow")] == ["seed-1"]
-    assert len(server()["runs"]) == 1
+def test_a_run_that_is_trained_meanwhile_is_not_one_that_was_killed(server, folder):
+    (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": {"steps": 30}}))
+    for pid, status in ((os.getpid(), "RUNNING"), (1 << 30, "KILLED")):
+        (folder / ".writer.json").write_text(json.dumps({"pid": pid}))
+        track(folder)
+        assert [run["status"] for run in server()["runs"].values()] == [status]
+
+
+def test_folds_below_their_final_model_are_runs_and_not_its_tasks(server, folder):
+    write_results(folder)
+    for name in ("fold-1", "fold-2"):
+        shutil.copytree(folder, folder.parent / "copy")
+        (folder.parent / "copy").rename(folder / name)
+    sent = bert_tf.track(folder, tracker="mlflow")
+    assert [(one.run.name, one.points) for one in sent] == [(name, POINTS + 2) for name in ("run", "fold-1", "fold-2")]
+    assert len(server()["runs"]) == 3
 
 
 def test_the_command_prints_a_line(server, folder, capsys):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.pretrain.corpus import sentences
-from bert_tf.extensions.pretrain.corpus.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
+from bert_tf.extensions.pretrain.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
 from bert_tf.io import encodings, files
 from bert_tf.io.documents import DocumentError, json_value
 from bert_tf.io.log_form import log
@@ -32,7 +32,7 @@ WRAPPED = 120  # characters: a book's line up to this length continues in the ne
 
 _LOOKED_AT = 64  # files that are checked
 _NO_SENTENCES = ((sentences.are_wrapped, "hard-wrapped", BOOK), (sentences.are_paragraphs, "like paragraphs", PARAGRAPHS))
-_GZ = b"\x1f\x8b"
+_GZ, _PARQUET = b"\x1f\x8b", b"PAR1"
 _PAUSE = b".!?\"'\n"  # last bytes of a line after which a book may be cut
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -48,7 +48,7 @@ class Corpus:
 
     def form_of(self, path: str) -> str:
         """Format of a file: JSON lines if its name says so, else the published format."""
-        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        suffix = Path(path[:-3] if path.lower().endswith(".gz") else path).suffix.lower()
         return self.form or (JSONL if suffix in _JSON_SUFFIXES else SENTENCES)
 
     @property
@@ -193,6 +193,8 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
     buffer, size, is_begin = b"", PIECE, at.line == 1
     while data := stream.read(size - len(buffer)):
         problem = encodings.instead_of_text(data) if is_begin else None
+        if is_begin and data.startswith(_PARQUET):
+            problem = "the file is Parquet: write its texts as JSON lines, each as an object with 'text'"
         if problem:
             raise DataError(problem, path, 1)
         is_begin = False

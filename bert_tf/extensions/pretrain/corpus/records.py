@@ -47,7 +47,7 @@ INDEX = np.dtype([("file", np.int32), ("offset", np.int64), ("length", np.int32)
 _LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")
 _AROUND = _LENGTH.size + 2 * _SUM.size  # bytes of a record that are not its example
 _GZ = b"\x1f\x8b"
-_NUMBERED = re.compile(r"-\d{5,}-of-\d{5,}(?=(\.[^./]*)?$)")
+_NUMBERED = re.compile(r"-\d{5,}-of-(\d{5,})(?=(\.[^./]*)?$)")
 _OFFSETS = "offsets.bin"
 _TYPES = {_OFFSETS: INDEX}
 _BLOCK = 1 << 16  # rows
@@ -221,6 +221,13 @@ def shards_of(paths: Sequence[str]) -> tuple[str, ...]:
 def manifest_of(path: str) -> Path:
     """Path of the shards' description: out/x.tfrecord.json, also for out/x-00000-of-00004.tfrecord."""
     return Path(f"{_NUMBERED.sub('', path)}.json")
+
+
+def missing(paths: Sequence[str]) -> str | None:
+    """The first missing file of the sets whose shards are among files, by their numbers; None if all are there."""
+    sets = {(path[: found.start()], found[1], path[found.end() :]) for path in paths if (found := _NUMBERED.search(path))}
+    every = (f"{stem}-{number:05d}-of-{count}{end}" for stem, count, end in sorted(sets) for number in range(int(count)))
+    return next((path for path in every if not os.path.exists(path)), None)
 
 
 def _check_fingerprint(manifest: Path, path: str, vocabulary: Vocabulary) -> None:

@@ -31,6 +31,7 @@ from bert_tf.extensions.pretrain.corpus.appending import Appending
 from bert_tf.extensions.pretrain.corpus.store import Int64Array, TokenStore
 from bert_tf.features.columns import IntArray
 from bert_tf.io import documents as json_documents
+from bert_tf.io.log_form import log
 
 FORMAT = 1
 # Where a row's tokens are in the store. B has none without next sentences.
@@ -44,6 +45,8 @@ _TASK = 1 << 20  # tokens, about
 _DOCUMENTS = 1 << 20  # examined together
 _RELEASED_EVERY = 512  # rows: each may read another part of the store
 _TRIES = 10  # to draw another document
+_FEW, _LOOKED_AT = 20, 10_000  # rows that show the share of random pairs
+_NEARLY_ALL = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +155,14 @@ def build(
                 writer.append({_FILE: rows}, done=writer.state["done"] + 1)
             writer.finish(vocabulary=store.vocabulary)
     return Rows._opened(store, path)
+
+
+def warn_of_random(rows: Rows) -> None:
+    """Warns if hardly any B follows its A, as of documents of one sentence each: there is nothing to tell apart."""
+    looked_at = rows.table[:_LOOKED_AT]
+    if len(looked_at) >= _FEW and looked_at["b_length"].any() and looked_at["random_next"].mean() > _NEARLY_ALL:
+        text = "hardly any text of a pair follows the other: documents have few sentences; add --nsp=false, or join documents"
+        log.warning(text)
 
 
 def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task]:

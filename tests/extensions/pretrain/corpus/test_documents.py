@@ -54,8 +54,9 @@ def read(*paths, form=None):
         ("x.txt", f"{LONG}\nNext\n", BOOK, [[LONG.strip(), "Next"]]),  # long lines of a book are paragraphs
         ("x.jsonl", OBJECTS, None, [["One.", "Two."], ["a. b", "c"]]),
         ("x.jsonl", HALF_CHARACTERS, None, [["a\ufffd \U0001f600."], ["\ufffd"]]),
+        ("x.JSONL.GZ", gzip.compress(b'{"text": "a"}\n', mtime=0), None, [["a"]]),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_documents_of_each_form(tmp_path, name, data, form, expected):
     path = file(tmp_path, data, name)
@@ -120,6 +121,7 @@ def test_reading_goes_on_at_a_place(tmp_path, monkeypatch, pack):
         (b'{"text": "a"}\n{"body": "a"}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
         (b'{"text": "a"}\n{"text": 3}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
         (b"{\n", "x.jsonl", "x.jsonl:1: not JSON"),
+        (b"PAR1\x15", "x.parquet", "x.parquet:1: the file is Parquet: write its texts as JSON lines"),
         (None, "none", "none: cannot read the file: No such file"),
         (None, ".", "cannot read the file: Is a directory"),
     ],

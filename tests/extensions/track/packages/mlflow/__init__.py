@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-from mlflow import entities, exceptions, models, types
+from mlflow import entities, models, types
 
-__all__ = ["MlflowClient", "entities", "exceptions", "models", "pyfunc", "types"]
+__all__ = ["MlflowClient", "entities", "models", "pyfunc", "types"]
 
 
 class MlflowClient:
@@ -38,11 +38,9 @@ class MlflowClient:
 
     def get_run(self, run_id):
         with self._store() as store:
-            run = store["runs"].get(run_id)
-        if run is None:
-            raise exceptions.MlflowException("RESOURCE_DOES_NOT_EXIST")
+            run = store["runs"][run_id]
         data = SimpleNamespace(metrics={name: value for name, _, value in run["metrics"]}, params=run["params"])
-        info = SimpleNamespace(run_id=run_id, lifecycle_stage="active", artifact_uri=f"store/{run_id}")
+        info = SimpleNamespace(run_id=run_id, artifact_uri=f"store/{run_id}")
         return SimpleNamespace(info=info, data=data)
 
     def search_runs(self, experiment_ids, filter_string, max_results):
