@@ -197,6 +197,7 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
         record[run_folder.DETERMINING].update(known)
         text = documents.to_json(record, indent=2, sort_keys=True) + "\n"
         (folder / run_layout.RECORD).write_text(text, encoding="utf-8")
+    models.write_record(folder, model)
 
 
 def _table(chosen: tuple[NewWord, ...], rows: tuple[int, ...]) -> str:
