@@ -25,6 +25,7 @@ from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import casing, text_rules
 from bert_tf.tokenization.tokenizer import SENTENCEPIECE, read_tokenizer
+from bert_tf.training import sources
 
 MADE_FROM = "made_from.json"
 
@@ -38,7 +39,7 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
     if is_folder(path):
         if weight_files.in_folder(path) is not None:
             return SafeTensors(path)
-        return TensorFlowTensors(_prefix_in(path))
+        return TensorFlowTensors(sources.of_extension(path, environment=os.environ) or _prefix_in(path))
     if weight_files.is_file_of_weights(path):
         return SafeTensors(path)
     return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
