@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import run_layout
+from bert_tf import home, run_layout
 from bert_tf.checkpoints import hub, huggingface, prefixes, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only, layers_in, task_head
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
@@ -77,7 +77,10 @@ class PublishedModel:
         self.keys = {name: key for key, (name, _) in published.items()}
         _refuse_ambiguous(checkpoint, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):
-            raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name; see checkpoint inspect")
+            of_others = checkpoint.layout == HUGGINGFACE and self.config_file and self.config.model_type != "bert"
+            converted = f"; name its conversion, which predict and encode leave in {home.folder(os.environ) / 'checkpoints'}"
+            advice = converted if of_others else "; see checkpoint inspect"
+            raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name{advice}")
         self.entries = {name: np.asarray(change(checkpoint.read(key)), order="C") for key, (name, change) in published.items()}
         refuse_not_finite(checkpoint.name, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()

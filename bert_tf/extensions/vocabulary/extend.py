@@ -61,6 +61,8 @@ class ExtendSettings:
         idle = [name for name in ("top", "min_frequency") if getattr(self, name) is not None and self.from_ is None]
         if idle:
             raise FlagError(f"--{idle[0]} belongs to --from: --add takes all words")
+        if self.from_ is None and self.text is None:
+            show.refuse_idle(self.form, "--from and --text")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -283,7 +283,8 @@ NO_FILE = "--bert_config_file={tmp}/none"
         ("convert {run} --to=tf3 --output={out}", "--to: unknown value 'tf3'"),
         (f"convert {{run}}/model.ckpt-20 --to=hf --output={{out}} {NO_FILE}", f"{NO_FILE}: no"),
         ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
-        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
+        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name; see checkpoint inspect"),
+        ("convert {of_electra} --to=tf1 --output={out}", "name its conversion, which predict and encode leave in "),
         ("convert {electra} --to=tf2-names --output={out}", "tf2-names is a layout of BERT alone, and this is electra; take"),
         ("rename {run} --output={out}", "--map is required"),
         ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
@@ -310,5 +311,12 @@ def others(tmp_path_factory, project):
     config = json.loads((folder / "whole" / "bert_config.json").read_text())
     (folder / "electra" / "bert_config.json").write_text(json.dumps({**config, "model_type": "electra"}))
     write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
-    places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
+    of_electra = huggingface.write_folder(folder / "of_electra")
+    (of_electra / "config.json").write_text(json.dumps({**config, "model_type": "electra"}))
+    safetensors.numpy.save_file({"electra.embeddings.x": np.ones(2, np.float32)}, of_electra / "model.safetensors")
+    places = {
+        "of_electra": of_electra,
+        "hf": huggingface.write_folder(folder / "hf"),
+        "bare": folder / "bare" / "model.ckpt-20",
+    }
     return {**places, "odd": folder / "odd", "electra": folder / "electra"}
