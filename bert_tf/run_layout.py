@@ -115,11 +115,11 @@ def refuse_taken_name(output: Path) -> None:
 
 
 def refuse_own_file(output: str, *, allowed: str | None = None) -> None:
-    """Raises OutputError if an output would replace a file that training has written to a run's folder."""
+    """Raises OutputError if an output would replace a file that training or evaluation has written to a run's folder."""
     path = Path(output).resolve()
-    is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names(of_training()))
+    is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names((*of_training(), *OF_RESULTS)))
     if is_own and (path.parent / RECORD).is_file() and path.name != allowed:
-        raise OutputError(f"--output={output}: training wrote this file; name another")
+        raise OutputError(f"--output={output}: is a file of the run there; name another")
 
 
 def vocabulary_in(folder: Path, usual: str = VOCABULARY) -> Path:

@@ -36,7 +36,7 @@ from bert_tf.checkpoints.weight_files import WEIGHTS_NAME, Entry
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SPAN, TAGS
 from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import roles, text_rules
@@ -51,8 +51,13 @@ _MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of s
 _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
 _FORMAT = b"4"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
-_KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
 _OF_CHOICE = "ForMultipleChoice"
+_KINDS = {  # by suffix of transformers' classes
+    "ForSequenceClassification": CLASSIFICATION,
+    "ForTokenClassification": TAGS,
+    _OF_CHOICE: CHOICE,
+    "ForQuestionAnswering": SPAN,
+}
 _WITH_POOLER = ("ForSequenceClassification", _OF_CHOICE)  # classes whose heads read it
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
@@ -233,7 +238,6 @@ def convert(
     architecture = str(values.get("architectures"))
     # It raises what is wrong with it, before the weights are read.
     vocabulary = read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
-    pooling = pooling_of(source)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
     if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side") not in (None, "right"):
@@ -247,14 +251,7 @@ def convert(
         if new := _new_in(weights, config):
             (temporary / NEW_VARIABLES).write_text("".join(f"{name}\n" for name in new), encoding="utf-8")
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
-        record = _record(values, weights)
-        if record:
-            record["max_seq_length"] = _length(source, config)
-        if pooling:
-            record[run_layout.POOLING] = pooling
-        if left_out := _left_out(source):
-            record[run_layout.LEFT_OUT] = left_out
-        if record:
+        if record := record_in(source, values, weights, config):
             (temporary / run_layout.RECORD).write_text(record_of(record), encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(SENTENCEPIECE):
             if (source / name).is_file():
@@ -324,17 +321,30 @@ def _parsed(path: Path) -> Any:
     return None
 
 
-def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
+def record_in(
+    source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], config: BertConfig
+) -> dict[str, Any]:
+    """What a folder says of its trained head and of its pooling, as in the record of a run; `values` are of its config.json."""
+    record = _record(values, weights)
+    length = {"max_seq_length": _length(source, config)} if record else {}
+    of_vectors = {run_layout.POOLING: pooling_of(source), run_layout.LEFT_OUT: _left_out(source)}
+    return {**record, **length, **{name: value for name, value in of_vectors.items() if value}}
+
+
+def kind_of(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Kind of a trained head by config.json's class of transformers; empty if it is unknown."""
     architecture, problem = str(values.get("architectures")), str(values.get("problem_type"))
     kind = next((kind for end, kind in _KINDS.items() if end in architecture), "")
     kind = _PROBLEMS.get(problem, kind) if kind == CLASSIFICATION else kind
-    size = len(weights.get("output_weights", ()))
-    labels = values.get("id2label")
+    return REGRESSION if kind == CLASSIFICATION and len(weights.get("output_weights", ())) == 1 else kind
+
+
+def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
+    kind, size, labels = kind_of(values, weights), len(weights.get("output_weights", ())), values.get("id2label")
     names = [str(labels.get(str(number))) for number in range(size)] if isinstance(labels, dict) else []
-    if kind == CLASSIFICATION and size == 1:
-        kind = REGRESSION
-    if not kind or not size or (kind != REGRESSION and (len(set(names)) < size or all(map(_UNNAMED.fullmatch, names)))):
+    is_unnamed = kind != REGRESSION and (len(set(names)) < size or all(map(_UNNAMED.fullmatch, names)))
+    if not size or is_unnamed or kind in ("", CHOICE, SPAN):
         return {}
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 

@@ -171,6 +171,6 @@ def unread(folder: Path) -> str:
         return f"{other}: {_OTHERS[other]} are not read; save the model as {WEIGHTS_NAME}: {_RESAVED.format(folder)}"
     for usual in (WEIGHTS_NAME, TORCH_NAME):
         single = [name for name in names if name.endswith(Path(usual).suffix)]
-        if len(single) == 1:
+        if len(single) == 1 and single != [usual]:
             return f"{single[0]} is not read; name it {usual}"
     return ""

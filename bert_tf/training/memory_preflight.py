@@ -149,7 +149,8 @@ def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> Comput
         head=tuple(head.variables(config).values()),
         head_memory=head.memory,
         frozen=options.frozen if trains_pooler(head, config) else options.frozen | {POOLER},
-        last_layer_cls_only=options.last_layer_cls_only and not head.reads_tokens,
+        reads_tokens=head.reads_tokens,
+        fewest_examples=head.fewest_examples,
         places=options.places if head.reads_places else 0,
         tied_words=head.reads_word_table,
         defer_embeddings=options.defer_embeddings and not head.reads_word_table,
@@ -163,7 +164,9 @@ def _in_parts(run: Run, options: ComputeOptions, lengths: Lengths, memory: int) 
     if smallest is None or smallest.options == options:
         return run, options
     count = smallest.options.micro_batches
-    log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
+    compared = "; each example is compared with those of its part alone" if options.fewest_examples > 1 else ""
+    text = "--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)%s"
+    log.info(text, count, batch_size, compared)
     spec = run.spec.replaced({"gradient_accumulation_steps": count})
     return dataclasses.replace(run, spec=spec), smallest.options
 

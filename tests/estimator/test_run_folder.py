@@ -245,12 +245,18 @@ def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tm
 
 @pytest.mark.parametrize(
     ("name", "is_own"),
-    [("run_config.json", True), ("metrics.jsonl", True), ("model.ckpt-9.index", True), ("words.jsonl", False)],
+    [
+        ("run_config.json", True),
+        ("metrics.jsonl", True),
+        ("model.ckpt-9.index", True),
+        ("eval_results.txt", True),
+        ("words.jsonl", False),
+    ],
 )
 def test_an_output_does_not_replace_what_training_left(tmp_path, name, is_own):
     run_layout.refuse_own_file(str(tmp_path / name))  # of no run
     (tmp_path / "run_config.json").write_text("{}")
-    with pytest.raises(OutputError, match="training wrote this file") if is_own else contextlib.nullcontext():
+    with pytest.raises(OutputError, match="is a file of the run there") if is_own else contextlib.nullcontext():
         run_layout.refuse_own_file(str(tmp_path / name))
 
 

@@ -123,6 +123,7 @@ def test_nothing_to_draw(call, tmp_path, action, text, problem):
         ("profile none", "none: no such folder"),
         ("profile .", ".: no profile/operations.json; train with --profile_steps=20-30 to record some steps"),
         ("profile damaged", "damaged/profile/operations.json: "),
+        ("profile . --table=groups --top=3", "--top does nothing with --table=groups; leave it out"),
         ("profile . --format=tsv", "--format=tsv: holds one table; name it, for example --table=ops"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
     given = prepared(project, task_name="CoNLL2003", data_dir=tmp_path)
     found = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
     assert found.head == ((9, given.config.hidden_size), (9,))
-    assert not found.last_layer_cls_only
+    assert found.reads_tokens
 
 
 def test_windows_of_the_longest_text_are_counted(project, tmp_path):

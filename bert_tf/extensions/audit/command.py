@@ -55,7 +55,10 @@ class AuditSettings:
     )
     max_seq_length: int = setting(128, "maximum input length in word pieces", lowest=1)
     least_overlap: float = setting(
-        duplicates.OVERLAP, "shared words or letters (Jaccard index) from which rows are near duplicates", lowest=0.1
+        duplicates.OVERLAP,
+        "shared words or letters (Jaccard index) from which rows are near duplicates",
+        lowest=0.1,
+        highest=1.0,
     )
     overwrite: bool = setting(False, f"replace an edited {TABLE}")
     tasks: TaskSettings = group(TaskSettings)
@@ -113,11 +116,11 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     folder = atomic.make_folder(settings.output_dir)
     train = [number for number, row in enumerate(rows) if row.is_train and row.example.label is not None]
     examples = [rows[number].example for number in train]
-    issues = predictions.issues(settings.predictions, task.family, examples) if settings.predictions else None
+    issues, judged = predictions.issues(settings.predictions, task.family, examples) if settings.predictions else (None, [])
     keys = duplicates.keys(rows)
     _announce(len(set(keys)))
     vectors, tokenizer = _encoded(rows, settings)
-    if issues is None:
+    if issues is None:  # without predictions
         issues = labels.from_vectors(task.family, examples, vectors[train])
     ranked = findings.ranked(
         [
@@ -125,13 +128,13 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
             *duplicates.exact(rows, keys),
             *duplicates.near(rows, keys, settings.least_overlap),
             *duplicates.outliers(rows, keys, vectors),
-            *texts.unreadable(rows, tokenizer, settings.max_seq_length),
+            *texts.unreadable(rows, task.family, tokenizer, settings.max_seq_length),
         ]
     )
     basis = settings.predictions or ("a linear model of vectors" if issues is not None else "nothing")
     hint = "" if settings.predictions else "; more precise with --predictions=RUN, a run with --folds=5"
     kinds = [(kind, f"{count:,}", findings.KINDS[kind]) for kind, count in findings.counts(ranked).items()]
-    notes = f"label errors: by {basis}{hint}", *_rare_classes(examples, task)
+    notes = f"label errors: by {basis}{hint}", *judged, *_rare_classes(examples, task)
     summary = "\n".join([*table(("problem", "rows", "score"), kinds, left=(0, 2)), "", *notes])
     separator = getattr(task.family, "label_separator", " ")
     result = AuditResult(tuple(ranked), summary, folder / TABLE, folder / PAGE)
@@ -143,14 +146,15 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
 
 
 def _refuse_edited(folder: Path, *, overwrite: bool) -> None:
-    """Raises OutputError for a table that is not as the audit wrote it, and for names that cannot be written."""
+    """Raises OutputError for a table or page that is not as the audit wrote it, and for names that cannot be written."""
     for path in (folder / TABLE, folder / PAGE):
         why = files.missing(path)
         if why not in (None, files.NO_FILE):
             raise OutputError(f"{path}: cannot write: {why}; name another --output_dir")
-    path = folder / TABLE
-    if not overwrite and path.exists() and files.digest(path) != page.written_with(folder / PAGE):
-        raise OutputError(f"{path}: is not as the audit wrote it; name another --output_dir, or add --overwrite")
+    digest = page.written_with(folder / PAGE)
+    for path in (folder / TABLE, folder / PAGE):
+        if not overwrite and path.exists() and (not digest or (path.name == TABLE and files.digest(path) != digest)):
+            raise OutputError(f"{path}: is not as the audit wrote it; name another --output_dir, or add --overwrite")
 
 
 def _write(result: AuditResult, table: bytes, text: str) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding, Row
-from bert_tf.extensions.audit.rows import same_label
+from bert_tf.extensions.audit.rows import comparable_label
 
 Floats = npt.NDArray[np.floating[Any]]
 Key = tuple[str, str]
@@ -55,8 +55,8 @@ def exact(rows: Sequence[Row], by_row: Sequence[Key]) -> Iterator[Finding]:
                 yield Finding(findings.LEAK, 1.0, row, other=elsewhere)
             first = of_splits.setdefault(row.split, row)
             reference = group[0] if first is row else first
-            pair = row.example.label, reference.example.label
-            if None not in pair and not same_label(*pair):
+            label, other = comparable_label(row.example), comparable_label(reference.example)
+            if None not in (label, other) and label != other:
                 yield Finding(findings.CONTRADICTION, 1.0, row, other=reference)
             elif first is not row:
                 yield Finding(findings.DUPLICATE, 1.0, row, other=first)

@@ -16,7 +16,7 @@ from bert_tf.tasks.sentence.rows import names_of
 from bert_tf.tasks.tables import RowError
 
 Floats = npt.NDArray[np.floating[Any]]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 Cells = Mapping[str, Any]  # a line of a prediction file
 
 _NUMBERS = (REGRESSION, SIMILARITY)
@@ -165,7 +165,11 @@ def _issues(family: Family, labels: Sequence[Any], outputs: Any) -> list[Issue]:
 
 
 def _applies(labels: Sequence[Any], names: Sequence[str]) -> Ints:
-    return np.array([[int(name in names_of(label)) for name in names] for label in labels])
+    columns = {name: column for column, name in enumerate(names)}
+    applies = np.zeros([len(labels), len(names)], np.int8)
+    for row, label in enumerate(labels):
+        applies[row, [columns[name] for name in names_of(label)]] = 1
+    return applies
 
 
 def from_vectors(family: Family, rows: Sequence[Any], vectors: Floats) -> list[Issue] | None:

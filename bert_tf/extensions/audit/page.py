@@ -51,9 +51,13 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
 
 
 def _row(finding: Finding, separator: str) -> dict[str, Any]:
-    """Cells of the table by name, and of a similar row its texts."""
-    similar = finding.other.texts if finding.other and finding.problem in findings.NEAR else ()
-    return {**dict(zip(findings.COLUMNS, finding.cells(separator))), "is_train": finding.row.is_train, "similar": similar}
+    """Cells of the table by name, and of a similar row its texts; long texts are cut."""
+    from bert_tf.extensions.report.outcome import cut
+
+    cells = dict(zip(findings.COLUMNS, finding.cells(separator)))
+    texts = {name: cut(cells[name]) for name in ("text", "text_b")}
+    similar = map(cut, finding.other.texts) if finding.other and finding.problem in findings.NEAR else ()
+    return {**cells, **texts, "is_train": finding.row.is_train, "similar": list(similar)}
 
 
 def written_with(page: Path) -> str:

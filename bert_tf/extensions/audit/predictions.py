@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.audit.findings import label_text
 from bert_tf.extensions.audit.labels import Cells, Issue, from_predictions
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, TAGS
 from bert_tf.io import spreadsheets
+from bert_tf.io.log_form import log
 from bert_tf.tasks import cells, names, tables
 from bert_tf.tasks.base import Family
 
 _OUT_OF_FOLD = "out_of_fold.tsv"  # in the folder of a run with --folds
-_ID = "id"
+_ID, _TRUE_LABEL = "id", "true_label"
 
 
-def issues(paths: str, family: Family, examples: Sequence[Any]) -> list[Issue]:
-    """Returns label issues, by number of the example, of those that every file predicts; `paths` is divided by commas."""
+def issues(paths: str, family: Family, examples: Sequence[Any]) -> tuple[list[Issue], list[str]]:
+    """Returns label issues, by number of the example, of those that every file predicts, and notes on what was judged.
+
+    `paths` is divided by commas.
+    """
     names = [path.strip() for path in paths.split(",")]
     if "" in names:
         raise FlagError(f"--predictions={paths}: a name is empty; remove the extra comma")
@@ -34,7 +40,24 @@ def issues(paths: str, family: Family, examples: Sequence[Any]) -> list[Issue]:
         raise DataError(f"no column {error}, which predictions of {family.kind} have", paths) from error
     except (TypeError, ValueError, IndexError) as error:
         raise DataError(f"unusable predictions: {error}", paths) from error
-    return [issue._replace(row=numbers[issue.row]) for issue in judged]
+    notes = [note for path, run in zip(names, runs) if (note := _changed(path, family, rows, run))]
+    if len(numbers) < len(examples):
+        notes.append(f"only {len(numbers):,} of {len(examples):,} labelled rows have predictions; the others are not judged")
+    for note in notes:
+        log.warning("%s", note)
+    return [issue._replace(row=numbers[issue.row]) for issue in judged], notes
+
+
+def _changed(path: str, family: Family, rows: Sequence[Any], run: Mapping[str, Cells]) -> str:
+    """Empty if the rows have the labels that they had when they were predicted, or if that is not known."""
+    if family.kind not in (CLASSIFICATION, MULTI_LABEL, TAGS):
+        return ""
+    pairs = ((label_text(row.label, getattr(family, "label_separator", " ")), run[row.guid].get(_TRUE_LABEL)) for row in rows)
+    changed = sum(before not in (None, label) for label, before in pairs)
+    if not changed:
+        return ""
+    advice = "if rows were added or removed since, predict them again (ids are numbers of lines, without --id_column)"
+    return f"{path}: {changed:,} of {len(rows):,} rows had another label then; {advice}"
 
 
 def _read(path: Path) -> Mapping[str, Cells]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding, Row
 from bert_tf.extensions.audit.rows import survey
+from bert_tf.tasks.base import Family
 from bert_tf.tokenization.characters import words
 from bert_tf.tokenization.vocabulary import UNK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -16,8 +17,8 @@ _FRAGMENTED = 3.0  # pieces per word; 1.1 to 1.5 is usual
 _LEAST_WORDS = 5  # of a text that is judged by its pieces
 
 
-def unreadable(rows: Sequence[Row], tokenizer: WordPieceTokenizer, limit: int) -> Iterator[Finding]:
-    """Yields findings; `limit` is the maximum length in word pieces."""
+def unreadable(rows: Sequence[Row], family: Family, tokenizer: WordPieceTokenizer, limit: int) -> Iterator[Finding]:
+    """Yields findings; `limit` is the maximum length in word pieces, which cuts texts that are not read in windows."""
     (unknown,) = tokenizer.vocabulary.ids([UNK])
     lengths = survey((row.example for row in rows), lambda text: len(tokenizer.ids(text))).lengths
     for row, length in zip(rows, lengths.tolist()):
@@ -25,7 +26,7 @@ def unreadable(rows: Sequence[Row], tokenizer: WordPieceTokenizer, limit: int) -
         pieces = tokenizer.ids(text)
         unknown_share = pieces.count(unknown) / max(len(pieces), 1)
         word_count = len(words(text, tokenizer.rules))
-        if length > limit:
+        if length > limit and not family.trains_on_windows:
             yield Finding(findings.TRUNCATED, limit / length, row)
         if unknown_share >= _UNKNOWN:
             yield Finding(findings.UNKNOWN, unknown_share, row)

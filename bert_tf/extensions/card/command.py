@@ -53,7 +53,7 @@ def write(settings: CardSettings) -> Path:
     from bert_tf.training import sources
 
     if settings.output is not None and settings.output != PIPE:
-        run_layout.refuse_own_file(settings.output)
+        run_layout.refuse_own_file(settings.output, allowed=run_layout.CARD)
     trained = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
     if not trained.has_checkpoint:
         why = "export wrote the card of this model, and results of its run are not here"

@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import run_layout
+from bert_tf import home, run_layout
 from bert_tf.checkpoints import hub, huggingface, prefixes, saved, weight_files
-from bert_tf.checkpoints.names import encoder_shapes, is_training_only, layers_in
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only, layers_in, task_head
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import refuse_not_finite, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.checkpoint import renaming
-from bert_tf.extensions.checkpoint.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE, STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
+from bert_tf.tokenization import casing, text_rules
 from bert_tf.tokenization.tokenizer import SENTENCEPIECE, read_tokenizer
+from bert_tf.training import sources
 
 MADE_FROM = "made_from.json"
 
@@ -38,7 +39,7 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
     if is_folder(path):
         if weight_files.in_folder(path) is not None:
             return SafeTensors(path)
-        return TensorFlowTensors(_prefix_in(path))
+        return TensorFlowTensors(sources.of_extension(path, environment=os.environ) or _prefix_in(path))
     if weight_files.is_file_of_weights(path):
         return SafeTensors(path)
     return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
@@ -76,7 +77,10 @@ class PublishedModel:
         self.keys = {name: key for key, (name, _) in published.items()}
         _refuse_ambiguous(checkpoint, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):
-            raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name; see checkpoint inspect")
+            of_others = checkpoint.layout == HUGGINGFACE and self.config_file and self.config.model_type != "bert"
+            converted = f"; name its conversion, which predict and encode leave in {home.folder(os.environ) / 'checkpoints'}"
+            advice = converted if of_others else "; see checkpoint inspect"
+            raise CheckpointError(f"{checkpoint.name}: no BERT variable under a known name{advice}")
         self.entries = {name: np.asarray(change(checkpoint.read(key)), order="C") for key, (name, change) in published.items()}
         refuse_not_finite(checkpoint.name, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()
@@ -115,7 +119,30 @@ class PublishedModel:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        return run_folder.trained(self.checkpoint.folder)
+        """Of a run, or what a Hugging Face folder says of its head and pooling."""
+        folder, values = self.checkpoint.folder, self.published_config
+        of_head = huggingface.record_in(folder, values, self.entries, self.config) if values else {}
+        return run_folder.trained(folder) or of_head
+
+    @property
+    def kind(self) -> str:
+        """Kind of the task head; empty if it is unknown. Raises CheckpointError for an unknown class of transformers."""
+        kind, values = str(self.record.get("kind", "")), self.published_config
+        if kind or not values or not task_head(self.entries):
+            return kind
+        kind = huggingface.kind_of(values, self.entries)
+        if not kind:
+            path, named = self.checkpoint.folder / huggingface.CONFIG_NAME, values.get("architectures")
+            raise CheckpointError(f"{path}: architectures is {named}, which does not say what the head computes")
+        return kind
+
+    @property
+    def published_config(self) -> Mapping[str, Any]:
+        """Contents of a Hugging Face folder's config.json; empty for others."""
+        path = self.checkpoint.folder / huggingface.CONFIG_NAME
+        is_there = self.checkpoint.layout == HUGGINGFACE and path.is_file()
+        values: Mapping[str, Any] = documents.read_json(path) if is_there else {}
+        return values
 
 
 def _refuse_ambiguous(checkpoint: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
@@ -161,7 +188,7 @@ def write_model(folder: Path, entries: Mapping[str, npt.NDArray[Any]], *, beside
     if step is not None:
         saved.write_list(folder, name, [name])
     if beside is not None:
-        copy(folder, beside, (*run_layout.beside(), *TOKENIZER_FILES))
+        copy(folder, beside, (*run_layout.beside(), *text_rules.FILES))
     return folder / name
 
 
@@ -177,6 +204,24 @@ def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> 
     (folder / MADE_FROM).write_text(text, encoding="utf-8")
 
 
+def write_record(folder: Path, model: PublishedModel) -> None:
+    """Writes what is known of the head and the pooling of a model from elsewhere; the record of a run is copied instead."""
+    if model.record and not (folder / run_layout.RECORD).exists():
+        (folder / run_layout.RECORD).write_text(huggingface.record_of(model.record), encoding="utf-8")
+
+
+def write_casing(folder: Path, model: PublishedModel) -> None:
+    """Writes whether texts are lower-cased; the tokenizers of transformers do it by default."""
+    vocabulary = read_tokenizer(model.vocabulary_file) if model.vocabulary_file else None
+    if vocabulary is None or vocabulary.own_rules:
+        return
+    values = text_rules.content(folder / text_rules.CONFIG)
+    signs = {"do_lower_case": casing.find(vocabulary).lower_case}
+    recorded = {name: value for name, value in model.record.items() if name in signs}
+    text = documents.to_json({**signs, **values, **recorded}, indent=2) + "\n"
+    (folder / text_rules.CONFIG).write_text(text, encoding="utf-8")
+
+
 def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
         log.warning("%s: no vocabulary beside the weights, so none is written", model.checkpoint.folder)
@@ -186,4 +231,4 @@ def copy_texts(folder: Path, model: PublishedModel) -> None:
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
         (folder / name).write_bytes(model.vocabulary_file.read_bytes())
-    copy(folder, model.checkpoint.folder, TOKENIZER_FILES)
+    copy(folder, model.checkpoint.folder, text_rules.FILES)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 
 LAYOUTS = TF1, TF2, HF = ("tf1", "tf2-names", "hf")
 _ARROW = "=>"
+_OF_HEAD = ("id2label", "label2id", "problem_type")  # in config.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,6 +205,8 @@ def convert(settings: ConvertSettings) -> Written:
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         names = _WRITERS[settings.to](folder, model)
         models.copy_texts(folder, model)
+        if settings.to == HF:
+            models.write_casing(folder, model)
         models.note(folder, "convert", [checkpoint], to=settings.to)
     left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
     if left_out:
@@ -213,14 +216,11 @@ def convert(settings: ConvertSettings) -> Written:
 
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.batch import model_copy
-    from bert_tf.checkpoints import huggingface
     from bert_tf.extensions.checkpoint import models
 
     copied = models.write_model(folder, model.entries, beside=model.checkpoint.folder)
     model_copy.copy_decision(model.checkpoint.name, copied)
-    if model.pooling and not (folder / run_layout.RECORD).exists():
-        text = huggingface.record_of({run_layout.POOLING: model.pooling})
-        (folder / run_layout.RECORD).write_text(text, encoding="utf-8")
+    models.write_record(folder, model)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}
@@ -248,13 +248,14 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints import hub, huggingface_export
     from bert_tf.extensions.checkpoint.tensors import STEP
 
-    guessed = huggingface_export.guessed(model.entries, model.record.get("kind"))
+    guessed = huggingface_export.guessed(model.entries, model.kind)
     architecture = huggingface_export.of_encoder(guessed, model.config)
     labels = model.record.get("labels") or ()
+    facts = {name: value for name, value in model.published_config.items() if name in _OF_HEAD}
     if model.pooling not in ("", MEAN):
         text = "%s: the model's pooling is %s, but sentence-transformers uses mean pooling without %s; copy that file"
         log.warning(text, model.checkpoint.name, model.pooling, hub.MODULES)
-    names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
+    names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels, facts=facts)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
 
 

@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 
 EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
 _ACTIONS = ("", "keep", EXCLUDE, RELABEL)
-_ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
+_ID, _SPLIT, _ACTION, _TEXT, _LABELS = "id", "split", "action", "text", ("suggested", "label")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
 
@@ -43,10 +43,11 @@ class Corrections(Part):
         return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}
 
 
-def read_labels(path: str, action: str) -> dict[str, str]:
+def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
-    In a table with the columns split and action, only lines with train and `action` count.
+    In a table with the columns split and action, only lines with train and `action` count, whose text must begin one of
+    `texts`, by id.
     """
     try:
         first = next(iter(files.read_text(path).splitlines()), "")
@@ -56,8 +57,10 @@ def read_labels(path: str, action: str) -> dict[str, str]:
         why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
         raise DataError(why, path) from error
     form = names.TSV if "\t" in first else names.CSV
-    named = _ID in next(csv.reader([first.strip().replace("\t", ",")]), ())
+    named = _ID in next(csv.reader([first.strip().replace("\t", ",").replace(";", ",")]), ())
     table = tables.open_table(path, form=form, header=named)
+    if named:
+        table.require(_ID, _REMEDY)
     wanted = [_ID if named else "1"]
     if action == RELABEL:
         label = next((name for name in _LABELS if table.has(name)), None) if named else "2"
@@ -66,10 +69,11 @@ def read_labels(path: str, action: str) -> dict[str, str]:
         wanted.append(label)
     filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
     is_audit = named and table.has(_SPLIT) and table.has(_ACTION)
+    compared = [_TEXT] if is_audit and texts is not None and table.has(_TEXT) else []
     labels: dict[str, str] = {}
 
     def add(line: int, row: list[Any]) -> None:
-        values, filter_cells = row[: len(wanted)], row[len(wanted) :]
+        values, filter_cells = row[: -len(filters) or None], row[len(wanted) + len(compared) :]
         values = list(map(spreadsheets.original, values)) if is_audit else values
         found = {name: cell.strip().lower() for name, cell in zip(filters, filter_cells)}
         if found.get(_ACTION, "") not in _ACTIONS:
@@ -77,17 +81,26 @@ def read_labels(path: str, action: str) -> dict[str, str]:
         if found != filters:
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
+        if compared and not _plain((texts or {}).get(guid, values[-1])).startswith(_plain(values[-1])):
+            why = f"the text of {guid!r} is another one in the training file, which has changed since; audit it again"
+            raise DataError(why, path, line)
         if labels.setdefault(guid, label) != label:
             raise DataError(f"label of {guid!r} differs from that above", path, line)
 
-    list(table.read_rows([*wanted, *filters], add))
+    list(table.read_rows([*wanted, *compared, *filters], add))
     return labels
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     counts = collections.Counter(example.guid for example in examples)
-    excluded, labels = read_labels(exclude, EXCLUDE) if exclude else {}, read_labels(relabel, RELABEL) if relabel else {}
+    texts = {example.guid: example.texts[0] for example in examples}
+    excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
+    labels = read_labels(relabel, RELABEL, texts) if relabel else {}
     for path, by_id in ((exclude, excluded), (relabel, labels)):
         unknown = [guid for guid in by_id if guid not in counts]
         if unknown:

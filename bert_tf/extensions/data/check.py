@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import extensions, home, tasks
+from bert_tf import extensions, home, run_layout, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
 from bert_tf.extensions.data.survey import LIMITS, Survey, survey
 from bert_tf.features.columns import MANY_TRUNCATED
@@ -29,7 +29,7 @@ from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_se
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names
 from bert_tf.tokenization import casing
-from bert_tf.tokenization.tokenizer import read_tokenizer, tokenizer_of
+from bert_tf.tokenization.tokenizer import file_in, read_tokenizer, tokenizer_of
 
 _BAR = 40  # characters of a full bar
 _LONGEST = 128  # the default --max_seq_length
@@ -80,12 +80,12 @@ def _refuse_missing(folder: str | Path) -> None:
 def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Callable[[str], int]]:
     """Unit of lengths and the length of a text.
 
-    Word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that is not downloaded.
+    Word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that has no vocabulary.
     """
-    base = environment.get("BERT_BASE_DIR")
-    default = home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
-    path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
-    if path == default and not path.is_file():
+    default = home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2"
+    folder = Path(environment.get("BERT_BASE_DIR") or default)
+    path = Path(vocab_file) if vocab_file else file_in(folder, run_layout.VOCABULARY)
+    if path is None:
         return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
     vocabulary = read_tokenizer(path)
     tokenizer = tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
@@ -275,6 +275,9 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.repeated_ids:
         yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
     classes = len(counts.labels)
+    is_one_number = len(set(counts.numbers.tolist())) == 1
+    if is_train and counts.rows > 1 and (is_one_number or (classes == 1 and task.family.kind == CLASSIFICATION)):
+        yield "warning        all rows have the same label: nothing can be learned"
     may_be_numbers = is_train and isinstance(task, CustomTask) and task.family.kind == CLASSIFICATION
     if may_be_numbers and classes > 2 and 2 * classes >= counts.rows and are_numbers(counts.labels):
         yield f"warning        {classes} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"

@@ -97,7 +97,7 @@ def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
             for name, entry in wanted.items():
                 with contents.open(entry) as source, (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last: encrypted, or Deflate64
         raise DataError(f"the archive cannot be read: {error}", archive) from error
 
 

@@ -69,9 +69,9 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
             in_train.append(example.guid)
         if text in first_labels:
             duplicates.append(example.guid)
-            if not same_label(first_labels[text], example.label):
+            if first_labels[text] != comparable_label(example):
                 contradictions.append(example.guid)
-        first_labels.setdefault(text, example.label)
+        first_labels.setdefault(text, comparable_label(example))
         if example.guid in ids:
             repeated_ids.append(example.guid)
         ids.add(example.guid)
@@ -95,6 +95,7 @@ def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
     return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
-def same_label(label: Any, other: Any) -> bool:
-    """Compares labels; multi-label is unordered."""
-    return set(label) == set(other) if isinstance(label, tuple) and isinstance(other, tuple) else bool(label == other)
+def comparable_label(example: Example) -> Any:
+    """The label, to compare with that of another example; several labels have no order, but tags of words have."""
+    is_unordered = isinstance(example.label, tuple) and not hasattr(example, "words")
+    return frozenset(example.label) if is_unordered else example.label

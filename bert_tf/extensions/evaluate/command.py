@@ -214,9 +214,12 @@ class Evaluator:
 
     def checkpoint(self, name: str, overrides: ModelOverrides) -> str:
         """What `checkpoints.named` takes."""
+        from bert_tf.checkpoints import weight_files
         from bert_tf.training import sources
 
         del overrides
+        if os.path.isdir(name) and weight_files.in_folder(name) is not None:
+            return str(sources.checkpoint_of(name, environment=os.environ))
         return sources.of_extension(name, environment=os.environ) or name
 
     def load(self, prefix: str, overrides: ModelOverrides) -> Trained:
@@ -284,7 +287,8 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
         file = entry.file or dev_file
         if file is None:
             raise FlagError(f"{CUSTOM}: no run names a --dev_file; name a file of labelled examples with --data=FILE")
-        return own_task(record, entry.columns, dev_file=file)
+        of_training = {} if entry.file or entry.columns.file_format else {"file_format": record.get("file_format")}
+        return own_task(record, dataclasses.replace(entry.columns, **of_training), dev_file=file)
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     task = get_task(entry.name)

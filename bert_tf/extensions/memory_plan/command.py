@@ -76,6 +76,8 @@ class PlanSettings:
     given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def __post_init__(self) -> None:
+        if self.host_embeddings and self.num_gpus > 1:
+            raise FlagError("--host_embeddings is for one device, as --place: leave out --num_gpus")
         if not 0.0 <= self.padding < 1.0:  # nan is neither
             raise FlagError(f"--padding={self.padding:g}: must be at least 0 and less than 1")
         if not 1.0 <= self.rows_per_example < math.inf:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.profiling.forecast.activations import FLOAT
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, Part, Step
-from bert_tf.profiling.forecast.fitting import largest_batch
+from bert_tf.profiling.forecast.fitting import largest_batch, most_parts
 from bert_tf.profiling.forecast.step_peak import forecast
 
 HOSTED = "--place=embeddings:/CPU:0"
@@ -25,16 +25,16 @@ def levers(step: Step) -> dict[str, Step]:
     """Returns ways to reduce memory: flags of the training command, and the step with each."""
     options = step.options
     half_frozen = options.frozen | {EMBEDDINGS, *range(step.config.weighted_layers // 2)}
+    parts = (count for count in (2 * options.micro_batches, 4 * options.micro_batches) if count <= most_parts(step))
     changes: dict[str, dict[str, Any]] = {
-        f"--gradient_accumulation_steps={2 * options.micro_batches}": {"micro_batches": 2 * options.micro_batches},
-        f"--gradient_accumulation_steps={4 * options.micro_batches}": {"micro_batches": 4 * options.micro_batches},
+        **{f"--gradient_accumulation_steps={count}": {"micro_batches": count} for count in parts},
         "--recompute": {"recompute": True},
         "--precision=bfloat16": {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision},
         f"--freeze={written(half_frozen)}": {"frozen": half_frozen} if can_freeze(step, half_frozen) else {},
-        HOSTED: {"host_embeddings": True},
+        HOSTED: {"host_embeddings": True} if options.replicas == 1 else {},
         "--pack_tokens": {"pack_tokens": True},
         "--custom_gradients": {"custom_gradients": True},
-        "--last_layer_cls_only": {"last_layer_cls_only": True},
+        "--last_layer_cls_only": {} if options.reads_tokens else {"last_layer_cls_only": True},
         "--fused_adam": {"fused_adam": True},
     }
     changed = {flag: step.having(**change) for flag, change in changes.items()}

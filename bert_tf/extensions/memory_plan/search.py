@@ -21,6 +21,7 @@ from bert_tf.profiling.forecast.step_peak import forecast
 _LAYOUT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
 _SHARES = 32  # steps from the mildest changes to the harshest
+_FEWER = ("each example is compared with fewer others",)  # those of its part of the batch
 # Assumed cost of each part of a batch after the first: gradients are summed, and small batches use a device less well.
 # A GPU that small parts leave idle loses more.
 _PER_PART = 0.01
@@ -70,7 +71,7 @@ def _changed(asked: Step, memory: int) -> list[Combination]:
             if not any(known < set(names) for known in best_by_changes):
                 best = _mildest(asked, [kinds[name] for name in names], memory)
                 if best is not None:
-                    best_by_changes[frozenset(names)] = best._replace(changes=names)
+                    best_by_changes[frozenset(names)] = best._replace(changes=(*names, *best.changes))
     return list(best_by_changes.values())
 
 
@@ -94,7 +95,8 @@ def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
             done = _without_needless(fit, layout, memory)
             on = [name for name in layout if getattr(done.options, name)]
             flags = (*(f"--{name}" for name in [*on, *recompute]), *again)
-            yield Combination(flags, (), forecast(*done).peak, slowdown(asked, done))
+            compares = bool(again) and asked.options.fewest_examples > 1
+            yield Combination(flags, _FEWER * compares, forecast(*done).peak, slowdown(asked, done))
 
 
 def _without_needless(step: Step, layout: Sequence[str], memory: int) -> Step:
@@ -119,7 +121,7 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
         """Whether the step fits with everything else done: recomputed, in one or the most micro-batches."""
         step = changed(places)
         least = step.having(recompute=True, **dict.fromkeys(_LAYOUT, True))
-        most = max(1, step.batch_size // step.options.replicas)
+        most = max(1, fitting.most_parts(step))
         return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
 
     share = fitting.first(0, _SHARES, lambda share: can_fit(at(share)))
@@ -157,7 +159,7 @@ def _precisions(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
 
 def _batches(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     size = asked.batch_size // 2
-    while size >= asked.options.replicas:
+    while size >= asked.options.replicas * asked.options.fewest_examples:
         yield f"--train_batch_size={size}", functools.partial(_smaller, batch_size=size)
         size //= 2
 
@@ -178,8 +180,8 @@ def _lengths(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
 
 
 def _smaller(step: Step, batch_size: int) -> Step:
-    parts = min(step.options.micro_batches, max(1, batch_size // step.options.replicas))
-    return step.having(micro_batches=parts)._replace(batch_size=batch_size)
+    smaller = step._replace(batch_size=batch_size)
+    return smaller.having(micro_batches=min(step.options.micro_batches, max(1, fitting.most_parts(smaller))))
 
 
 def _cut(step: Step, tokens: int) -> Step:

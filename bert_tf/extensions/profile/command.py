@@ -14,7 +14,7 @@ from bert_tf.io import documents, files
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import Setting, read_settings, setting
+from bert_tf.settings import Setting, changed, read_settings, setting
 
 TABLES = MODEL, GROUPS, OPS = ("model", "groups", "ops")
 ALL = "all"
@@ -80,6 +80,10 @@ def _print(call: Call) -> None:
     table, written = call.own["table"], call.own["format"]
     if written == TSV and table == ALL:
         raise FlagError(f"--format={TSV}: holds one table; name it, for example --table={OPS}")
+    given = changed(call.settings)
+    idle = next((name for name, read in (("top", OPS), ("depth", GROUPS)) if name in given and table not in (ALL, read)), None)
+    if idle is not None:
+        raise FlagError(f"--{idle} does nothing with --table={table}; leave it out")
     print("\n".join(_output(tables(call.settings), TABLES if table == ALL else (table,), written, call.settings.top)))
 
 

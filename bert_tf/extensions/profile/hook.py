@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import fnmatch
 import functools
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,18 @@ _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which alternate both
 _TRACED = 10  # last steps of the range, whose operations are recorded: records stay in memory until it ends
+_RECORDED = (Path(PHASES).name, Path(OPERATIONS).name, "chrome_trace_step*.json", "plugins", "events.out.tfevents.*")
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # set by Nsight Systems; a GPU has only one tracer
 
 
 class Profiled(Part):
+    def check(self, run: Run) -> Iterator[str]:
+        folder = run.output_dir / FOLDER
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        others = [name for name in names if not any(fnmatch.fnmatch(name, recorded) for recorded in _RECORDED)]
+        if others:
+            yield f"--profile_steps would replace {folder}, which holds {others[0]!r}; name another --output_dir"
+
     def hooks(self, run: Run) -> list[Hook]:
         return [ProfileHook(run.output_dir, self.settings.steps, copies=run.machine.sees_gpu)]
 
@@ -112,7 +121,7 @@ class ProfileHook(tf1.train.SessionRunHook):
 
     def _start(self) -> None:
         self._profiling = True
-        shutil.rmtree(self._folder, ignore_errors=True)  # of the same steps, before the run was interrupted
+        shutil.rmtree(self._folder, ignore_errors=True)  # an earlier record of the run: `Profiled.check` has looked
         if self._with_tensorflow:
             try:
                 tf.profiler.experimental.start(os.fspath(self._folder))

@@ -155,8 +155,8 @@ def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key
 def steps_an_epoch(run: Run) -> float | None:
     """None if the record does not say, or if two phases differ."""
     schedule, batch = mapping(run.record, "schedule"), run.training.get("train_batch_size")
-    examples = None if schedule.get("phase2_steps") else schedule.get("train_examples")
-    return examples / batch if is_number(examples) and is_number(batch) and examples > 0 and batch > 0 else None
+    rows = None if schedule.get("phase2_steps") else schedule.get("train_rows", schedule.get("train_examples"))
+    return rows / batch if is_number(rows) and is_number(batch) and rows > 0 and batch > 0 else None
 
 
 def points(lines: Sequence[Line], key: str) -> tuple[Floats, Floats]:
@@ -174,18 +174,9 @@ _SAID: Mapping[str, Callable[[Floats, Floats], str]] = {
 
 
 def training_seconds(run: Run) -> float | None:
-    """Duration of the logged steps; None if the log does not say.
-
-    Gaps between two processes of the same training do not count: each line holds the speed of the steps before it.
-    """
-    batch, first = run.training.get("train_batch_size"), run.training.get("num_train_steps")
-    steps, speeds = points(run.metrics, "examples_per_second")
-    if not is_number(batch) or not len(steps) or (speeds <= 0).any():
-        return None
-    later = run.training.get("phase2_train_batch_size") or batch
-    in_first = np.minimum(steps, first) if is_number(first) else steps  # later steps belong to a second phase
-    examples = in_first * batch + (steps - in_first) * later
-    return float((np.diff(examples, prepend=0) / speeds).sum())
+    """Duration of the logged steps, without evaluations and saving between them; None if the log does not say."""
+    steps, seconds = points(run.metrics, "batch_cost")
+    return float((np.diff(steps, prepend=0) * seconds).sum()) if len(steps) else None
 
 
 def figures(run: Run) -> dict[str, tuple[float, str]]:

@@ -172,13 +172,13 @@ def without_folders(command: str, *, keep: int) -> str:
     return shlex.join(name + equals + ",".join(_end(path, keep) for path in value.split(",")) for name, equals, value in words)
 
 
-_DEVICE = re.compile(r"(/[A-Za-z]+(:[\w*]+)+)+")
+_DEVICE = re.compile(r"(\w+:)?(/[A-Za-z]+(:[\w*]+)+)+")  # or after a part of the model, as in head:/GPU:0
 _PATH = re.compile(r"(\w+:(?!//))?(/.*)")  # or after a kind, as in cost:/a/b; no URL
 
 
 def _end(path: str, keep: int) -> str:
     found = None if _DEVICE.fullmatch(path) else _PATH.fullmatch(path)
-    return path if found is None else (found[1] or "") + "/".join(Path(found[2]).parts[-keep:])
+    return path if found is None else (found[1] or "") + "/".join(Path(found[2]).parts[1:][-keep:])
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
@@ -230,8 +230,8 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
     problems: list[str] = []
     record = _object(folder / RECORD, problems) or {}
     task = str(mapping(record, DETERMINING).get("task_name", "unknown task"))
-    beside = (path.parent for path in sorted(folder.glob(f"*/{RESULTS}")))
-    places = [(task, folder), *((other.name, other) for other in beside if numbered(other) is None)]
+    inner = [path.parent for path in sorted(folder.glob(f"*/{RESULTS}"))]
+    places = [(task, folder), *((path.name, path) for path in inner if not (path / RECORD).exists())]  # else another run
     evaluated = [
         Evaluated(
             of_task,
@@ -249,7 +249,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """None if the file is missing or does not hold a JSON object."""
     try:
-        content = documents.parse_json(files.read_text(path))
+        content = documents.parse_json(files.read_bytes(path, most=_LARGEST_FILE).decode())
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

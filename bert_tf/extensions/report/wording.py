@@ -15,7 +15,7 @@ _FLAG = re.compile(r"--\w+(?:=\w+)?")
 
 def number(value: float) -> str:
     """Three significant digits, or all before the point: 0.0123, 1.5, 1,851."""
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
@@ -34,7 +34,7 @@ def shortened(text: str) -> str:
 def duration(seconds: float) -> str:
     """Such as 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
     rounded = round(seconds)
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1000:.3g} ms"
     if rounded < 60:
         return f"{seconds:.3g} s"

@@ -61,6 +61,8 @@ class ExtendSettings:
         idle = [name for name in ("top", "min_frequency") if getattr(self, name) is not None and self.from_ is None]
         if idle:
             raise FlagError(f"--{idle[0]} belongs to --from: --add takes all words")
+        if self.from_ is None and self.text is None:
+            show.refuse_idle(self.form, "--from and --text")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,6 +199,7 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
         record[run_folder.DETERMINING].update(known)
         text = documents.to_json(record, indent=2, sort_keys=True) + "\n"
         (folder / run_layout.RECORD).write_text(text, encoding="utf-8")
+    models.write_record(folder, model)
 
 
 def _table(chosen: tuple[NewWord, ...], rows: tuple[int, ...]) -> str:

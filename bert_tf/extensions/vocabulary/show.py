@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.vocabulary import additions, counting
 from bert_tf.extensions.vocabulary.counting import Chunks, Counts, Fertility, fertility_of
 from bert_tf.extensions.vocabulary.texts import Corpus, CorpusSettings, Piece, documents, processes
@@ -19,7 +19,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read_settings, setting
+from bert_tf.settings import changed, group, read_settings, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -38,6 +38,17 @@ class ShowSettings:
     text: str | None = setting(None, "text to measure the vocabulary on: a file, a pattern, or - for a pipe")
     do_lower_case: bool | None = setting(None, "lower-case --text; default: as the folder and the pieces suggest")
     form: CorpusSettings = group(CorpusSettings, without=("input_file",))
+
+    def __post_init__(self) -> None:
+        if self.text is None:
+            refuse_idle(self.form, "--text")
+
+
+def refuse_idle(form: CorpusSettings, texts: str) -> None:
+    """Raises FlagError for settings of texts; `texts` are the flags that name some."""
+    idle = next(iter(changed(form)), None)
+    if idle is not None:
+        raise FlagError(f"--{idle} belongs to {texts}; add it, or leave this out")
 
 
 @dataclasses.dataclass(frozen=True)

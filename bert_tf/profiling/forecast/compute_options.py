@@ -53,6 +53,8 @@ class ComputeOptions:
     growth: bool = False  # GPU memory is allocated in pieces as needed
     head: tuple[tuple[int, ...], ...] | None = None  # shapes of its variables; None: classifier, two labels
     head_memory: HeadMemory = OF_POOLED
+    reads_tokens: bool = False  # the head reads all tokens of the last layer
+    fewest_examples: int = 1  # that the loss needs together
     places: int = 0  # most positions per sequence the head reads besides [CLS]
     tied_words: bool = False  # the head computes with the word table
     adapted: Adapted | None = None  # `frozen` then has all parts of which nothing is trained, and embeddings

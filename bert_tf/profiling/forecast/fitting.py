@@ -28,13 +28,18 @@ def largest_batch(step: Step, memory: int) -> int:
     return low
 
 
+def most_parts(step: Step) -> int:
+    """Returns in how many micro-batches a batch can be split: each part of a replica has the examples that the loss needs."""
+    return step.batch_size // (step.options.replicas * step.options.fewest_examples)
+
+
 def in_fewest_parts(step: Step, memory: int) -> Step | None:
     """Returns the step in the fewest micro-batches that fit, at least as many as now; None if nothing fits."""
 
     def fit(count: int) -> bool:
         return fits(step.having(micro_batches=count), memory)
 
-    least, most = step.options.micro_batches, step.batch_size // step.options.replicas  # each part of a replica has an example
+    least, most = step.options.micro_batches, most_parts(step)
     if least > max(1, most):
         return None
     # One part needs no sums of gradients; from two on, more parts never need more.

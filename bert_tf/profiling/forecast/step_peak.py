@@ -244,7 +244,7 @@ class _Step:
         config, options, shape = self._config, self._options, self._shape
         last = number == config.num_hidden_layers - 1
         window = config.window_of_layer(number)
-        spares = last and options.last_layer_cls_only and not window
+        spares = last and options.last_layer_cls_only and not (options.reads_tokens or window)
         selected = 1 + options.places if spares else None
         reads = ALL if options.adapted is None else options.adapted.reads
         reads = reads if self._trains_layer(number) else frozenset()

@@ -160,6 +160,10 @@ def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again):
     with pytest.raises(DataError, match="no prediction of a training row"):
         call(overwrite=True)
     assert table.read_bytes() == edited
+    table.unlink()
+    table.with_name("audit.html").write_text("of somebody else")
+    with pytest.raises(OutputError, match="audit.html: is not as the audit wrote it"):
+        call()
     table.with_name("audit.html").unlink()
     table.with_name("audit.html").mkdir()
     with pytest.raises(OutputError, match="audit.html: cannot write: Is a directory"):

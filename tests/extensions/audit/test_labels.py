@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.extensions.audit import duplicates, findings, labels
+from bert_tf.extensions.audit import duplicates, findings, labels, predictions, texts
 from bert_tf.extensions.audit.findings import row_of
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.choice.reader import ChoiceExample
@@ -13,6 +13,8 @@ from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import SentenceExample
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 
 def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_rows():
@@ -84,7 +86,10 @@ def rows(*given):
 
 
 def exact(*given):
-    found = rows(*given)
+    return exact_of(rows(*given))
+
+
+def exact_of(found):
     return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(found, duplicates.keys(found))]
 
 
@@ -105,6 +110,29 @@ def test_duplicates_contradictions_and_leaks():
         ("contradiction", "dev:4", "train:3"),
     ]
     assert exact(("train", "one", "a"), ("test", "one", None)) == [("leak", "train:0", "test:1")]
+    assert exact(("train", "one", ("a", "b")), ("train", "one", ("b", "a"))) == [("duplicate", "train:1", "train:0")]
+    tagged = [TagExample(str(n), ("one", "two"), tags) for n, tags in enumerate([("X", "O"), ("O", "X")])]
+    tagged = [row_of("train", example, is_train=True) for example in tagged]
+    assert exact_of(tagged) == [("contradiction", "train:1", "train:0")]
+
+
+def test_texts_that_are_read_in_windows_are_not_truncated():
+    tokenizer = WordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]), lower_case=True)
+    found = rows(("train", "a a a a", "X"))
+    for family, problems in ((SentenceFamily(("X",)), ["truncated"]), (TagFamily(("O", "X")), [])):
+        assert [finding.problem for finding in texts.unreadable(found, family, tokenizer, 4)] == problems
+
+
+def test_rows_without_predictions_and_rows_that_had_another_label_are_said(tmp_path):
+    found = [SentenceExample(f"train-{n}", "t", None, "ab"[n % 2]) for n in range(4)]
+    lines = [f"train-{n}\t0.9\t0.1\t{label}\n" for n, label in enumerate("aaa")]
+    (tmp_path / "p.tsv").write_text("id\tprobability_a\tprobability_b\ttrue_label\n" + "".join(lines))
+    _, notes = predictions.issues(str(tmp_path / "p.tsv"), SentenceFamily(("a", "b")), found)
+    assert notes == [
+        f"{tmp_path}/p.tsv: 1 of 3 rows had another label then; if rows were added or removed since, predict them again"
+        " (ids are numbers of lines, without --id_column)",
+        "only 3 of 4 labelled rows have predictions; the others are not judged",
+    ]
 
 
 def share(one, other):
@@ -136,15 +164,15 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
     ]
-    texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
+    pairs = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
     groups = np.arange(30) % 3 == 0
-    whole = list(duplicates.similar(texts, 0.5, groups))
+    whole = list(duplicates.similar(pairs, 0.5, groups))
     assert len(whole) == len({(groups[earlier], later) for earlier, later, _ in whole}) > 30
     for earlier, later, most in whole:
-        of_pairs = [(share(texts[n], texts[later]), n) for n in range(later) if groups[n] == groups[earlier]]
+        of_pairs = [(share(pairs[n], pairs[later]), n) for n in range(later) if groups[n] == groups[earlier]]
         assert max(of_pairs) == ([pytest.approx(most)], earlier)
     monkeypatch.setattr(duplicates, "_BLOCK", 100)
-    assert list(duplicates.similar(texts, 0.5, groups)) == whole
+    assert list(duplicates.similar(pairs, 0.5, groups)) == whole
 
 
 def test_a_row_unlike_the_others_is_an_outlier():

@@ -176,10 +176,55 @@ def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path,
     source = huggingface.write_folder(tmp_path / "bge")
     huggingface.write_modules(source, {"pooling_mode_cls_token": True})
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
-    assert run_folder.trained(tmp_path / "tf1") == {"pooling": "cls"}
+    (tmp_path / "words").write_text("clouds\n")
+    bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")
+    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [{"pooling": "cls"}] * 2
     assert not caplog.messages
     bert_tf.convert_checkpoint(tmp_path / "tf1", to="hf", output=tmp_path / "hf")
     assert "the model's pooling is cls, but sentence-transformers uses mean pooling without" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("architecture", "more"),
+    [
+        ("BertForTokenClassification", {"id2label": {"0": "O", "1": "B-X"}}),
+        ("BertForSequenceClassification", {"problem_type": "multi_label_classification", "id2label": {"0": "a", "1": "b"}}),
+        ("BertForMultipleChoice", {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}),
+        ("BertForOthers", {}),
+    ],
+)
+def test_the_class_and_the_labels_of_a_hugging_face_folder_are_kept(tmp_path, architecture, more):
+    source = huggingface.write_folder(tmp_path / "source")
+    values = {**json.loads((source / "config.json").read_text()), "architectures": [architecture], **more}
+    (source / "config.json").write_text(json.dumps(values))
+    (source / "tokenizer_config.json").write_text('{"model_max_length": 16}')
+    weights = safetensors.numpy.load_file(source / "model.safetensors")
+    head = {"classifier.weight": np.ones([2, values["hidden_size"]], np.float32), "classifier.bias": np.ones(2, np.float32)}
+    safetensors.numpy.save_file({**weights, **head}, source / "model.safetensors")
+    if architecture == "BertForOthers":
+        with pytest.raises(CheckpointError, match="architectures is .*, which does not say what the head computes"):
+            bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / "hf")
+        return
+    bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / "hf")
+    found = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert {name: found[name] for name in ("architectures", *more)} == {"architectures": [architecture], **more}
+    (tmp_path / "words").write_text("clouds\n")
+    bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
+    bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")
+    kind = {"BertForTokenClassification": "tags", "BertForSequenceClassification": "multi_label"}.get(architecture)
+    record = {"task_name": "custom", "kind": kind, "labels": list(more["id2label"].values()), "max_seq_length": 16}
+    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [record if kind else {}] * 2
+
+
+def test_the_tokenizer_of_a_cased_run_is_told_to_keep_capitals(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "cased")
+    record = json.loads((copy / "run_config.json").read_text())
+    record["training"]["do_lower_case"] = False
+    (copy / "run_config.json").write_text(json.dumps(record))
+    for source, lower_case in ((copy, False), (run, True)):
+        bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / f"hf-{lower_case}")
+        written = (tmp_path / f"hf-{lower_case}" / "tokenizer_config.json").read_text()
+        assert json.loads(written) == {"do_lower_case": lower_case}
 
 
 @pytest.mark.parametrize("layout", ["tf1", "hf"])
@@ -238,7 +283,8 @@ NO_FILE = "--bert_config_file={tmp}/none"
         ("convert {run} --to=tf3 --output={out}", "--to: unknown value 'tf3'"),
         (f"convert {{run}}/model.ckpt-20 --to=hf --output={{out}} {NO_FILE}", f"{NO_FILE}: no"),
         ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
-        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
+        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name; see checkpoint inspect"),
+        ("convert {of_electra} --to=tf1 --output={out}", "name its conversion, which predict and encode leave in "),
         ("convert {electra} --to=tf2-names --output={out}", "tf2-names is a layout of BERT alone, and this is electra; take"),
         ("rename {run} --output={out}", "--map is required"),
         ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
@@ -265,5 +311,12 @@ def others(tmp_path_factory, project):
     config = json.loads((folder / "whole" / "bert_config.json").read_text())
     (folder / "electra" / "bert_config.json").write_text(json.dumps({**config, "model_type": "electra"}))
     write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
-    places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
+    of_electra = huggingface.write_folder(folder / "of_electra")
+    (of_electra / "config.json").write_text(json.dumps({**config, "model_type": "electra"}))
+    safetensors.numpy.save_file({"electra.embeddings.x": np.ones(2, np.float32)}, of_electra / "model.safetensors")
+    places = {
+        "of_electra": of_electra,
+        "hf": huggingface.write_folder(folder / "hf"),
+        "bare": folder / "bare" / "model.ckpt-20",
+    }
     return {**places, "odd": folder / "odd", "electra": folder / "electra"}

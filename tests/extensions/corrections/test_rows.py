@@ -1,6 +1,7 @@
 """Rows of a split: which are left out or get other labels."""
 
 import csv
+import dataclasses
 import io
 from types import SimpleNamespace
 
@@ -64,6 +65,9 @@ def test_an_audit_says_what_to_do_with_each_row(file):
     ]
     path = file(findings.table(found, ","))
     assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
+    moved = [dataclasses.replace(row, guid=f"train-{n}") for n, row in enumerate(ROWS[1:])]  # the first row was deleted
+    with pytest.raises(DataError, match="the text of 'train-1' is another one in the training file, which has changed since"):
+        corrected(exclude=path, rows=moved)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +76,11 @@ def test_an_audit_says_what_to_do_with_each_row(file):
         ("train-9\n", None, "1 of 1 ids are not those of training rows; the first is 'train-9', a training row is '"),
         ("".join(f"train-{n}\n" for n in range(4)), None, "excludes every training row"),
         (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
+        (
+            "id;label\ntrain-1;a\n",
+            None,
+            "no column 'id'; write id,label in each line, or name the columns: id,label; the header",
+        ),
         (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
         (None, "train-1,a\ntrain-1,b\n", "label of 'train-1' differs from that above"),
         ("id,action\ntrain-0,Exclude\ntrain-1,exlude\n", None, "the action 'exlude' is none of keep, exclude, relabel"),

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import io
 import os
+import re
 import threading
 import types
 import urllib.error
@@ -166,16 +167,20 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused_and_a_sum_from_else
     assert run("CoLA", f"--sha256={digest(b'else')}") == (2, "", f"error: {folder}: {other}\n")
 
 
+DEFLATE64 = re.sub(rb"(PK\x01\x02.{6}|PK\x03\x04.{4}).{2}", b"\\1\x09\x00", archive(COLA), flags=re.DOTALL)
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
         (b"<html>no archive</html>", "the archive cannot be read: File is not a zip file"),
         (archive({"train.tsv": b"x"}), "the archive holds no dev.tsv"),
         (archive(COLA).replace(b"Two the", b"Two thy"), "the archive cannot be read: Bad CRC-32 for file 'CoLA/dev.tsv'"),
+        (DEFLATE64, "the archive cannot be read: That compression method is not supported"),
         (archive({**COLA, "train.tsv": bytes(1 << 20)}), "its files have 1 MB, more than 0; it was not used"),
         (archive(COLA) + bytes(1 << 21), "has more than 1 MB; it was not used"),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_what_is_no_archive_of_the_task_is_refused_and_not_kept(site, run, data_dir, monkeypatch, body, problem):
     monkeypatch.setattr(fetch, "_MOST_BYTES", 3 << 19)

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import json
 import re
 import shutil
 import threading
@@ -28,6 +29,7 @@ from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
+from tests import huggingface
 from tests.batch.runs import changed, inference, torn, write_run
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
@@ -274,3 +276,17 @@ def test_own_data_are_read_as_the_first_run_says(run, tmp_path):
     (tmp_path / "run_config.json").write_text('{"training": {"pooling": "cls"}}')
     record, _ = command._first_record([Named(f"{tmp_path}/bert_model.ckpt"), Named(f"{run}/model.ckpt-20")])
     assert record["kind"] == "classification"
+    (tmp_path / "dev.data").write_text("sentence\tlabel\n'a \tb'\t1\n".replace("'", '"'))
+    training = {"task_name": "custom", "kind": "classification", "labels": ["0", "1"], "file_format": "quoted_tsv"}
+    record = {"training": training, "command": f"run_classifier.py --dev_file={tmp_path}/dev.data"}
+    (tmp_path / "run_config.json").write_text(json.dumps(record))
+    task = command.task_of(command.TaskEntry("custom"), [Named(f"{tmp_path}/model.ckpt-20")])
+    assert [example.text_a for example in task.examples("", "dev")] == ["a \tb"]
+
+
+def test_a_hugging_face_folder_is_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    source = str(huggingface.write_folder(tmp_path / "hf"))
+    (found,) = named([command.Evaluator().checkpoint(source, ModelOverrides())])
+    assert found.prefix.startswith(str(tmp_path / "home" / "checkpoints" / "hf-"))
+    assert found.problem is None

@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import digest
@@ -88,6 +89,12 @@ def checkpoint(request, tmp_path_factory):
     """Kind and converted checkpoint of an adapter."""
     folder = tmp_path_factory.mktemp("peft") / request.param
     return request.param, opened(write_adapter(folder, request.param))
+
+
+def test_the_commands_of_checkpoints_read_an_adapter(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    found = bert_tf.inspect_checkpoint(write_adapter(tmp_path / "bert", "bert"))
+    assert "output_weights" in {variable.name for variable in found.variables}
 
 
 def config_of(prefix: str) -> BertConfig:

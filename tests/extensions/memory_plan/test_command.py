@@ -72,8 +72,8 @@ PUBLISHED = dict.fromkeys(("pack_tokens", "last_layer_cls_only", "custom_gradien
     ("flags", "expected"),
     [
         (ALL, OF_ALL),
-        ({"task_name": "SQuAD"}, {"head": [[2, 768], [2]], "last_layer_cls_only": False}),
-        ({"task_name": "MNLI"}, {"head": [[3, 768], [3]], "last_layer_cls_only": True}),
+        ({"task_name": "SQuAD"}, {"head": [[2, 768], [2]], "reads_tokens": True}),
+        ({"task_name": "MNLI"}, {"head": [[3, 768], [3]], "reads_tokens": False}),
         ({"published_layout": True, "fused_adam": True}, {**PUBLISHED, "fused_adam": True}),
         ({"task_name": "Pretraining"}, {"places": 20, "tied_words": True}),
         ({"task_name": "Pretraining", "max_predictions_per_seq": 80}, {"places": 80}),
@@ -121,6 +121,7 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
         ({"padding": 1.0}, "--padding=1: must be at least 0"),
         ({"rows_per_example": 0.5}, "--rows_per_example=0.5: must be at least 1"),
         ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
+        ({"host_embeddings": True, "num_gpus": 2}, "--host_embeddings is for one device, as --place: leave out --num_gpus\n"),
         ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
         ({"max_predictions_per_seq": 20, "task_name": "SQuAD"}, "give one of them"),
         (

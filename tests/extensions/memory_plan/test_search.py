@@ -32,6 +32,24 @@ def test_levers_are_those_that_are_not_pulled_yet():
     assert parse_frozen(flag.partition("=")[2]) == step.options.frozen
 
 
+def test_nothing_is_proposed_that_training_refuses_or_that_does_nothing():
+    off = ComputeOptions(last_layer_cls_only=False, reads_tokens=True, replicas=2, micro_batches=2, recompute=True)
+    assert list(levers.levers(Step(BASE, 128, 8, off))) == [
+        *("--gradient_accumulation_steps=4", "--precision=bfloat16", "--freeze=embeddings,0-5")
+    ]
+    on = ComputeOptions(reads_tokens=True)
+    assert forecast(BASE, 128, 8, on) == forecast(BASE, 128, 8, ComputeOptions(last_layer_cls_only=False))
+
+
+def test_parts_of_a_batch_whose_examples_are_compared_change_the_result_and_have_two():
+    step = Step(BASE, 512, 32, ComputeOptions(fewest_examples=2))
+    memory = forecast(*step.having(micro_batches=16)).needed
+    assert fitting.in_fewest_parts(step, memory).options.micro_batches == 16
+    assert fitting.in_fewest_parts(step, memory - 1) is None
+    parts = next(found for found in search.cheapest(step, memory) if found.flags == ("--gradient_accumulation_steps=16",))
+    assert parts.changes == ("each example is compared with fewer others",)
+
+
 def test_layers_that_share_weights_are_frozen_together():
     """All twelve have one layer's weights: frozen, none is trained, as of a model whose twelve layers are frozen."""
     shared = dataclasses.replace(BASE, layer_groups=1)

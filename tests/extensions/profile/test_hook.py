@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator import run, stamps
 from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.extensions.profile import OPERATIONS, StepRange, hook, matmul_peak, operations_file, time_tables
-from bert_tf.extensions.profile.hook import ProfileHook
+from bert_tf.extensions.profile.hook import Profiled, ProfileHook
 from bert_tf.features.batching import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling import wall_clock
@@ -190,6 +191,14 @@ def test_a_profile_that_tensorflow_cannot_write_does_not_end_training(tmp_path, 
     (tmp_path / "profile").write_text("in the way")
     small_run(ProfileHook(tmp_path, StepRange(2, 3), environment={}), start=0, steps=5)
     assert f"TensorFlow's profile is not in {tmp_path}/profile: " in caplog.text
+
+
+def test_a_folder_that_holds_more_than_a_record_is_not_replaced(recorded):
+    assert list(Profiled(None).check(SimpleNamespace(output_dir=recorded.parent))) == []
+    (recorded / "profiles.py").touch()
+    (problem,) = Profiled(None).check(SimpleNamespace(output_dir=recorded.parent))
+    assert problem == f"--profile_steps would replace {recorded}, which holds 'profiles.py'; name another --output_dir"
+    (recorded / "profiles.py").unlink()
 
 
 def test_tables_of_a_real_run_agree_with_each_other(recorded):

@@ -23,7 +23,9 @@ _DRAW = charts.svg  # as it is where pictures are not remembered
 
 def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     folder, record = tmp_path / "run", example.record()
-    record["command"] += f" --data_dir={folder}/glue/MRPC --train_file={folder}/a.tsv,{folder}/b.tsv --device=/GPU:0"
+    record["command"] += (
+        f" --data_dir={folder}/glue/MRPC --train_file={folder}/a.tsv,{folder}/b.tsv --place=head:/GPU:0 --model_dir=/data"
+    )
     record["command"] += f" --dev_file={folder}/a:b/c.tsv --threshold=cost:{folder}/costs.json --init_checkpoint=gs://a/b"
     example.write_json(example.finished(folder) / "run_config.json", record)
     (folder / "best").mkdir()
@@ -32,14 +34,14 @@ def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "0.7500" in text
     assert str(tmp_path) not in text
-    assert all(f"<dd>{shown}</dd>" in text for shown in ("glue/MRPC", "run/a.tsv,run/b.tsv", "/GPU:0"))
+    assert all(f"<dd>{shown}</dd>" in text for shown in ("glue/MRPC", "run/a.tsv,run/b.tsv", "head:/GPU:0", "data"))
     made = bert_tf.write_report(folder, redact=True)
     assert made.path == folder / "report.html"
     assert "&lt;!DOCTYPE html&gt;" in made._repr_html_()
     assert [path for path in folder.rglob("*") if path.is_file() and str(tmp_path) in path.read_text()] == []
     record = json.loads((folder / "run_config.json").read_text())
     others = " --dev_file=c.tsv --threshold=cost:costs.json --init_checkpoint=gs://a/b"
-    assert record["command"].endswith(f" --data_dir=MRPC --train_file=a.tsv,b.tsv --device=/GPU:0{others}")
+    assert record["command"].endswith(f" --data_dir=MRPC --train_file=a.tsv,b.tsv --place=head:/GPU:0 --model_dir=data{others}")
     assert {**record, "command": ""} == {**example.record(), "command": ""}
     assert "<dd>MRPC</dd>" in (folder / "report.html").read_text(encoding="utf-8")
 
@@ -87,7 +89,8 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
     project = write_project(tmp_path / "project", layers=1)
     run, data = write_run(tmp_path / "run", project), project.data_dir
     example.write_json(run / "eval_results.json", example.results())
-    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": f"dev-{number}"} for number in (5, 1, 3, 2)])
+    wrong = [{**example.WRONG, "id": f"dev-{number}"} for number in (5, 1, 3, 2)]
+    example.write_lines(run / "wrong_examples.jsonl", [*wrong, {**example.WRONG, "split": "dev (ema)"}])
     assert call("report", run)[0] == 0
     assert not (run / "explanations.jsonl").exists()
     assert call("report", run, "--explain=2", f"--data_dir={data}") == (0, f"{run}/report.html\n", "")
@@ -139,10 +142,10 @@ def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_pat
 
 
 @pytest.mark.parametrize("write", [bert_tf.write_report, bert_tf.write_card])
-@pytest.mark.parametrize("name", ["run_config.json", "model.ckpt-5.index"])
-def test_a_page_or_card_does_not_replace_what_training_wrote(tmp_path, write, name):
+@pytest.mark.parametrize("name", ["run_config.json", "model.ckpt-5.index", "eval_results.json"])
+def test_a_page_or_card_does_not_replace_files_of_a_run(tmp_path, write, name):
     (tmp_path / "run_config.json").write_text("{}")
-    with pytest.raises(OutputError, match="training wrote this file; name another"):
+    with pytest.raises(OutputError, match="is a file of the run there; name another"):
         write(tmp_path, output=tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["run_config.json"]
 

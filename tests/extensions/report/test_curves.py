@@ -75,6 +75,7 @@ def test_long_run_is_smoothed_and_says_what_a_point_is(tmp_path):
     ("schedule", "steps"),
     [
         ({"train_examples": 80}, 10),  # in batches of 8
+        ({"train_examples": 80, "train_rows": 120}, 15),
         *((unknown, None) for unknown in (None, {}, {"train_examples": 0}, {"train_examples": "x"})),
         ({"train_examples": 80, "phase2_steps": 5}, None),
     ],
@@ -92,17 +93,12 @@ def test_each_task_has_its_evaluations(tmp_path):
     assert found == [(f"Dev {name}, {task}", 1) for task in ("RTE", "MRPC") for name in ("accuracy", "loss")]
 
 
-@pytest.mark.parametrize(
-    ("training", "seconds"),
-    [
-        ({}, 2 + 4),  # 10 steps of 8 examples at 40 a second, and 10 at 20
-        ({"num_train_steps": 10, "phase2_train_batch_size": 4}, 2 + 2),
-        ({"train_batch_size": None}, None),
-    ],
-)
-def test_training_time_by_hand(tmp_path, training, seconds):
-    (run,) = run_files.read_runs([example.finished(tmp_path, **training)])
-    assert curves.training_seconds(run) == (seconds and pytest.approx(seconds))
+def test_training_time_is_that_of_steps_without_what_happens_between_them(tmp_path):
+    run = logged(
+        tmp_path, [{"step": step, "batch_cost": seconds, "examples_per_second": 1} for step, seconds in ((10, 0.2), (15, 0.4))]
+    )
+    assert curves.training_seconds(run) == pytest.approx(10 * 0.2 + 5 * 0.4)
+    assert curves.training_seconds(logged(tmp_path, [{"step": 10, "examples_per_second": 1}])) is None
 
 
 def test_figures_of_a_run(run):

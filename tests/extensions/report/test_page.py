@@ -266,9 +266,9 @@ def test_flags_times_and_numbers_in_words():
     text = wording.flags("<i> Try --group_by_length: less, or --precision=bfloat16.")
     code = "<code class=flag>{}</code>".format
     assert text == f"&lt;i&gt; Try {code('--group_by_length')}: less, or {code('--precision=bfloat16')}."
-    times = {0.0351: "35.1 ms", 42.04: "42 s", 59.7: "1 min 00 s", 312: "5 min 12 s", 11100: "3 h 05 min"}
+    times = {0.0351: "35.1 ms", 0.9996: "1 s", 42.04: "42 s", 59.7: "1 min 00 s", 312: "5 min 12 s", 11100: "3 h 05 min"}
     assert {seconds: duration(seconds) for seconds in times} == times
-    numbers = {0: "0", 5.4532e-08: "5.45e-08", 337.7: "338", 1851.2: "1,851"}
+    numbers = {0: "0", 5.4532e-08: "5.45e-08", 337.7: "338", 999.7: "1,000", 1851.2: "1,851"}
     assert {value: number(value) for value in numbers} == numbers
 
 

@@ -17,6 +17,7 @@ def read_one(folder):
 def test_reads_everything(tmp_path):
     folder = example.finished(tmp_path / "run")
     example.write_json(folder / "AX" / "eval_results.json", example.results(0.5))
+    example.finished(folder / "fold-1")  # another run
     run = read_one(folder)
     assert (run.name, run.task, len(run.metrics), len(run.evaluations)) == ("run", "RTE", 2, 2)
     assert run.own.splits["dev"]["accuracy"] == 0.75
@@ -43,6 +44,13 @@ def test_lines_of_an_interrupted_run(tmp_path, content, metrics, problems):
     (folder / "metrics.jsonl").write_text(content)
     run = read_one(folder)
     assert (run.metrics, run.problems, run.own) == (metrics, problems, None)
+
+
+def test_large_results_as_of_thousands_of_labels_are_read(tmp_path):
+    folder = example.finished(tmp_path)
+    with open(folder / "eval_results.json", "a", encoding="utf-8") as file:
+        file.write(" " * (65 << 20))
+    assert read_one(folder).own is not None
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '"text"'])

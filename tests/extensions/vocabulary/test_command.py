@@ -254,6 +254,8 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
         ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: no word of several pieces occurs 5 times"),
         ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),
         ("extend {model} --from={corpus} --nodo_lower_case --output={out}", "the vocabulary is uncased"),
+        ("show {model} --input_format=book", "--input_format belongs to --text; add it, or leave this out"),
+        ("extend {model} --add={tmp}/words --language=de --output={out}", "--language belongs to --from and --text; add"),
         ("show {tmp}/none", "{tmp}/none: no such file"),
         ("show {tmp}", "{tmp}/vocab.txt: cannot read the vocabulary: No such file or directory"),
         ("show {model} --text={tmp}/empty", "{tmp}/empty: the text has no words"),
