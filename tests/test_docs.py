@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import explanations
 from benchmarks.quality import pretraining as quality
-from bert_tf.cli.flags import parse_flags
+from bert_tf.cli.command_line import parse_flags
 from tests import architecture_page, declared, page_blocks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -14,8 +14,8 @@ from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.hooks import DIFFERING
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
+from bert_tf.graphs import HOST
 from bert_tf.head_spec import HeadSpec
-from bert_tf.host import HOST
 from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import DropElements, Dropout, Execution, no_dropout

@@ -14,7 +14,7 @@ from bert_tf import settings
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, LabelledColumns, ModelOverrides
 from bert_tf.cli import command_line
-from bert_tf.cli.flags import by_name, parse_flags
+from bert_tf.cli.command_line import by_name, parse_flags
 from bert_tf.cli.help import help_text
 from bert_tf.errors import FlagError
 from bert_tf.extensions.evaluate.command import EvaluateSettings, TaskEntry

@@ -16,7 +16,7 @@ from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
-from bert_tf.optimization.adamw import AdamWConfig, moment_names
+from bert_tf.optimization.optimizers import AdamWConfig, moment_names
 from bert_tf.optimization.parts import LayerDecay, part_of
 from bert_tf.runtime.devices import session_config
 from tests.estimator import wide

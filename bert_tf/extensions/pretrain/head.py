@@ -17,8 +17,8 @@ from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
+from bert_tf.graphs import HOST
 from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
-from bert_tf.host import HOST
 from bert_tf.modeling import layers
 from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.encoder import Encoded
