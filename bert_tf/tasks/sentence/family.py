@@ -162,7 +162,8 @@ class SentenceFamily(Family):
         labels, sets = self._decided(predictions), scores.label_sets(predictions, self.labels, self.decision)
         values = [] if self.kind == REGRESSION else scores.scores(self.kind, predictions).tolist()
         each = (dict(zip(self.labels, row)) for row in values) if values else ({} for _ in examples)
-        return [Prediction(example.guid, *fields) for example, *fields in zip(examples, labels, each, sets)]
+        ids = (example.guid for example in examples)
+        return [Prediction(*fields) for fields in zip(ids, labels, each, sets)]
 
     def _decided(self, predictions: scores.Logits) -> Sequence[Label | None]:
         """Returns E labels, None where the model abstains."""
