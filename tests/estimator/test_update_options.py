@@ -151,10 +151,3 @@ def test_the_first_update_of_each_part_has_the_size_of_its_rate():
     for name in START.keys() - {name for name in START if name.endswith("key/bias")}:  # its gradient is rounding
         moved = np.abs(trained.state[name] - START[name])
         assert np.median(moved[moved > 0]) == pytest.approx(RATES[part_of(name)], rel=0.05), name
-
-
-def test_lamb_is_the_same_scaled_and_in_micro_batches_and_puts_no_update_off():
-    by_lamb = functools.partial(train, config=wide.CONFIG, optimizer="lamb")
-    whole = by_lamb()
-    assert_same(by_lamb(loss_scaling=True, micro_batches=2), whole)
-    assert not [name for name in whole.operations if "current_at" in name]
