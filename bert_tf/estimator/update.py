@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Union
 import tensorflow as tf
 
 from bert_tf.estimator import stamps
-from bert_tf.modeling.embeddings import WORDS, Lookup
 from bert_tf.modeling.execution import WHOLE, Adaptation
+from bert_tf.modeling.layers import WORDS, Lookup
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
