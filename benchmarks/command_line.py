@@ -15,7 +15,7 @@ from benchmarks import texts
 from benchmarks.comparisons import COMPARISONS, DEFAULT_SUITES, PEERS, SUITES, Comparison
 from benchmarks.figures import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
-from bert_tf.cli.flags import Flag, by_name, parse_flags
+from bert_tf.cli.command_line import Flag, by_name, parse_flags
 from bert_tf.cli.help import filled, flag_lines
 from bert_tf.cli.process import reports_go_to, run_command, setup_logging
 from bert_tf.errors import FlagError, unknown_name

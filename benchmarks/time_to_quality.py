@@ -25,7 +25,7 @@ from benchmarks.command_line import run_tool
 from benchmarks.comparisons import OWN
 from benchmarks.quality.command_line import STOPPED, transformers_python
 from benchmarks.workers import PEER_FOLDER, WorkerError, end_process, how_it_ended, start_process, variables
-from bert_tf.cli.flags import Flag, by_name, parse_flags
+from bert_tf.cli.command_line import Flag, by_name, parse_flags
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic, documents
 from bert_tf.seeds import seed_numbers

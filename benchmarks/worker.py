@@ -58,7 +58,7 @@ from bert_tf.extensions.profile.matmul_peak import MatmulPeak
 from bert_tf.features import cache
 from bert_tf.features.batching import Schedule
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.training import speed

@@ -23,7 +23,7 @@ def _of_sentences(head: str, hints: str) -> NewKind:
     return NewKind(
         family="bert_tf.tasks.sentence.family:SentenceFamily",
         head=f"bert_tf.modeling.heads.sentence:{head}",
-        prediction=f"bert_tf.tasks.sentence.predictions:{hints}",
+        prediction=f"bert_tf.tasks.sentence.family:{hints}",
     )
 
 

@@ -4,7 +4,7 @@ from bert_tf.cli import command_line
 from bert_tf.extensions.pretrain import command as pretrain
 from bert_tf.extensions.pretrain import data_command as data
 from bert_tf.operations import fine_tune
-from bert_tf.training import recipes
+from bert_tf.training import run_spec
 
 
 def main(argv):
@@ -34,5 +34,5 @@ def mrpc(*arguments):
 
 def with_recipe(settings, family, **origins):
     """Settings with those of the recipe, and the recipe."""
-    chosen = recipes.recipe_of(settings, family, parts=settings.parts(), examples=(), **origins).values
+    chosen = run_spec.recipe_of(settings, family, parts=settings.parts(), examples=(), **origins).values
     return settings.replaced(chosen), chosen

@@ -9,22 +9,19 @@ import pytest
 
 from benchmarks import explanations
 from benchmarks.quality import pretraining as quality
-from bert_tf.cli.flags import parse_flags
+from bert_tf.cli.command_line import parse_flags
 from tests import architecture_page, declared, page_blocks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
 BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "batch_jobs", "explain", "fill_mask")}
-NAMES = (
-    *("encode", "evaluate", "explain", "fill-mask", "predict", "pretrain"),
-    *("pretraining-data", "report", "search", "vocabulary", "devices"),
-)
+OTHERS = ("batch_jobs", "explain", "fill_mask", "gpu_checks")
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, *OTHERS)}
 PARSERS = {
     "run_classifier.py": declared.parser("fine-tune"),
     "-m benchmarks.quality.pretraining": lambda argv: parse_flags(argv, quality.FLAGS),
     "-m benchmarks.explanations": lambda argv: explanations.parsed(argv[1:]),
-    **{f"-m bert_tf {name}": declared.parser(name) for name in NAMES},
+    **{f"-m bert_tf {name}": declared.parser(name) for name in declared.NAMES},
 }
 PARTS = ("Data", "Files", "Measures", "Options", "As a library")  # of the page of a family
 ROWS = [*itertools.chain.from_iterable(declared.flags().values()), *quality.FLAGS]
@@ -34,7 +31,7 @@ FLAGS = {"help", *(row.name for row in ROWS), *(f"no{row.name}" for row in ROWS 
 def commands(page):
     """Returns the commands of a page; a line that ends with a backslash goes on in the next one."""
     lines = PAGES[page].replace("\\\n", "")
-    return re.findall(r"^    (?:cat .* \| )?python (.+)$", lines, re.MULTILINE)
+    return re.findall(r"^    (?:cat .* \| |timeout .* |\w+=\S+ )?python (.+)$", lines, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", BOTH)
@@ -52,7 +49,7 @@ def test_a_command_of_a_page_is_understood(line):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_that_a_page_mentions_exists(page):
     mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page]))
-    others = {"gpus", "runner", "direct_num_workers", "direct_running_mode", "peer"}  # docker's, Beam's, a benchmark's
+    others = {"gpus", "runner", "direct_num_workers", "direct_running_mode", "peer", "signal"}  # of other programs
     assert mentioned <= FLAGS | others
 
 

@@ -17,7 +17,6 @@ from bert_tf.runtime.nvidia import Gpu, System
 
 FILES = ("requirements.txt", "requirements-2.15.txt")
 ROOT = Path(__file__).resolve().parents[1]
-OLD_TOO = sys.version_info < (3, 12)  # TensorFlow 2.15 runs on this Python
 HINT = "there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries"
 
 
@@ -91,11 +90,3 @@ def test_a_remedy_can_be_pasted(monkeypatch, installed, named):
     words = ["/home/me/my env/bin/python", "-m", "pip", "install", f"tensorflow[and-cuda]=={named}"]
     assert shlex.split(cause.remedy) == words
     assert "'tensorflow[and-cuda]" in cause.remedy  # a shell reads brackets as a pattern
-
-
-def test_requirements_are_tried_out_for_each_tensorflow():
-    assert ".ci/check_requirements.py requirements.txt" in would_do(target="check-requirements", there="develops")
-
-    if OLD_TOO:
-        commands = would_do("TF=2.15", target="check-requirements", there="develops")
-        assert ".ci/check_requirements.py requirements-2.15.txt" in commands

@@ -221,13 +221,6 @@ def test_ci_tests_the_oldest_and_the_newest(machine):
     ]
 
 
-def test_ci_says_which_tensorflow_it_leaves_out(machine):
-    machine.python("3.13")
-    result = machine.run(".ci/run")
-    assert result.returncode == 0
-    assert "TensorFlow 2.15 is left out: TensorFlow 2.15 needs Python 3.9 to 3.11" in result.stdout
-
-
 def test_ci_fails_when_a_suite_fails_twice_and_runs_the_others(machine):
     machine.python("3.11")
     for option in ("-m", "-p"):

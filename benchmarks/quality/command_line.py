@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import PROJECT
 from benchmarks.command_line import run_tool
-from bert_tf.cli.flags import Flag, by_name, parse_flags
+from bert_tf.cli.command_line import Flag, by_name, parse_flags
 from bert_tf.cli.process import setup_logging
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic

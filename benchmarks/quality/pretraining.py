@@ -30,7 +30,7 @@ from benchmarks.quality.runs import PEER
 from benchmarks.workers import WorkerError
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.cli.flags import Flag, by_name, parse_flags
+from bert_tf.cli.command_line import Flag, by_name, parse_flags
 from bert_tf.cli.process import setup_logging
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError

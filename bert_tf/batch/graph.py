@@ -13,9 +13,9 @@ from bert_tf.checkpoints.reader import as_float32, model_reader, refuse_unusable
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
-from bert_tf.modeling.embeddings import Lookup
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.layers import Lookup
 from bert_tf.runtime import forks
 from bert_tf.runtime.devices import session_config
 

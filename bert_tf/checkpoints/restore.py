@@ -13,7 +13,7 @@ from bert_tf import variables
 from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST
 
 tf1 = tf.compat.v1
 

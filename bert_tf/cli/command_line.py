@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from absl import flags
+
 from bert_tf import settings
-from bert_tf.cli.flags import action_of, asks_for_all, by_name, parse_flags, read_with_words
-from bert_tf.cli.process import reports_go_to, run_command, setup_logging
-from bert_tf.errors import FlagError
+from bert_tf.cli.process import HelpAsked, reports_go_to, run_command, setup_logging
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.io import files
 from bert_tf.operations.command import BEAM, VERBOSITY, Actions, Call, Command, flags_of, settings_of_command, usage, words_of
-from bert_tf.settings import Setting
+from bert_tf.settings import Setting, check, left_empty, nearest
 
 _REST = "--"  # arguments after it are Beam's
 
@@ -107,3 +111,112 @@ def begin_worker(verbosity: int) -> Mapping[str, str]:
     """Sets up a process started by Beam; returns its environment."""
     setup_logging(verbosity)
     return os.environ
+
+
+_OF_ABSL = ("flagfile", "undefok")  # absl reads them itself and ignores empty ones
+# Names from the previous version, accepted until the next one.
+_RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
+_EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
+_EMPTY = re.compile(r"flag --(\w+)=: ")  # start of absl's errors about numbers and switches without a value
+
+
+Flag = Setting  # one row of the table
+
+
+def parse_flags(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
+    """Parses flags only; `argv` starts with the command.
+
+    Raises FlagError for an unknown, empty or mistyped flag or a positional argument, HelpAsked for --help.
+    """
+    _refuse_odd_bytes(argv)
+    _check_flags_of_absl(argv)
+    argv = ["--help" if asks_for_all([word]) else word for word in argv]
+    values = _define(rows)
+    try:
+        rest = values([_EARLIER.sub(lambda match: match[1] + _RENAMED[match[2]], word) for word in argv])[1:]
+    except flags.UnrecognizedFlagError as error:
+        near = nearest(error.flagname, [row.name for row in rows if row.help])
+        tip = f"; did you mean --{near}?" if near else ""
+        raise FlagError(f"Unknown command line flag {error.flagname!r}{tip} (--help=all lists all flags)") from error
+    except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
+        empty = _EMPTY.match(str(error))
+        raise (
+            left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help=all lists all flags)")
+        ) from error
+    if values["help"].value:
+        raise HelpAsked
+    if rest:
+        raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
+    for row in rows:
+        check(row, values[row.name].value)
+    return values
+
+
+def asks_for_all(argv: Iterable[str]) -> bool:
+    """Whether help is to list all flags."""
+    return any(word.lstrip("-") == "help=all" for word in argv if word.startswith("-"))
+
+
+def by_name(values: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
+    return {row.name: values[row.name].value for row in rows}
+
+
+def _check_flags_of_absl(argv: Sequence[str]) -> None:
+    """Rejects a flag file that absl could not read to its end."""
+    for word, following in zip(argv, [*argv[1:], ""]):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in _OF_ABSL:
+            continue
+        value = value if equals else following
+        if not value:
+            raise left_empty(name)
+        why = files.missing(os.path.expanduser(value)) if name == "flagfile" else None
+        if why:
+            raise FlagError(f"--{name}={value}: {why}")
+
+
+def _refuse_odd_bytes(argv: Iterable[str]) -> None:
+    """Rejects names that Python and TensorFlow would encode differently and so resolve to different files."""
+    for word in argv:
+        if any("\udc80" <= letter <= "\udcff" for letter in word) and sys.getfilesystemencoding() == "utf-8":
+            raise FlagError(f"{word!r}: not valid UTF-8; rename the file")
+        if not word.isascii() and sys.getfilesystemencoding() != "utf-8":
+            name = os.fsencode(word).decode(errors="backslashreplace")
+            raise FlagError(
+                f"{name}: the locale's encoding is {sys.getfilesystemencoding()}; set PYTHONUTF8=1, or rename the file"
+            )
+
+
+def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
+    """Parses words, such as files, and flags in any order; see `parse_flags`."""
+    words = [word for word in argv[1:] if _is_word(word)]
+    if "" in words:
+        raise FlagError(f"{argv[0]}: a name is empty: did you mean to set a shell variable?")
+    return words, parse_flags([argv[0], *(word for word in argv[1:] if not _is_word(word))], rows)
+
+
+def _is_word(argument: str) -> bool:
+    return argument == files.PIPE or not argument.startswith("-")
+
+
+def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
+    """The action named by the first word; raises FlagError if unknown, HelpAsked for help or no word."""
+    if len(argv) < 2 or argv[1] in ("--help", "-h", "-help") or asks_for_all(argv[1:2]):
+        raise HelpAsked
+    if argv[1] not in actions:
+        raise FlagError(f"{argv[0]}: {unknown_name('action', argv[1], actions)}")
+    return argv[1]
+
+
+def _define(rows: Iterable[Flag]) -> flags.FlagValues:
+    values = flags.FlagValues()
+    for row in rows:
+        if row.kind is bool:
+            flags.DEFINE_boolean(row.name, row.default, row.help, flag_values=values)
+        elif row.kind in (str, tuple):
+            flags.DEFINE_string(row.name, row.default, row.help, flag_values=values)
+        else:
+            define = flags.DEFINE_integer if row.kind is int else flags.DEFINE_float
+            define(row.name, row.default, row.help, lower_bound=row.lowest, flag_values=values)
+    flags.DEFINE_boolean("help", False, "show this help", short_name="h", flag_values=values)
+    return values

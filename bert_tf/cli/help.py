@@ -8,7 +8,7 @@ import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf.cli.flags import Flag
+from bert_tf.cli.command_line import Flag
 from bert_tf.operations.command import Actions, Command, own_flags, sections_of_command, usage, words_of
 
 PROGRAM = "python -m bert_tf"

@@ -18,7 +18,6 @@ from typing import cast
 from absl import flags
 
 from bert_tf import versions
-from bert_tf.cli.flags import HelpAsked
 from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files, log_form
 from bert_tf.io.log_form import redacted
@@ -187,6 +186,10 @@ def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
 
 
 _BROKEN_PIPE = 141  # a shell's status for a process killed by SIGPIPE
+
+
+class HelpAsked(Exception):  # noqa: N818  (no error)
+    """The command line asks for help."""
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:

@@ -14,13 +14,13 @@ from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.hooks import DIFFERING
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
+from bert_tf.graphs import HOST
 from bert_tf.head_spec import HeadSpec
-from bert_tf.host import HOST
-from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import DropElements, Dropout, Execution, no_dropout
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean, trains_pooler
+from bert_tf.modeling.layers import JointLookup, Lookup
 from bert_tf.modeling.packing import Places, Reads, Tokens
 from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER, Part

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST
 from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import on_own_devices
 from bert_tf.profiling.diagnosis import Setting

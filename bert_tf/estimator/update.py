@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Union
 import tensorflow as tf
 
 from bert_tf.estimator import stamps
-from bert_tf.modeling.embeddings import WORDS, Lookup
 from bert_tf.modeling.execution import WHOLE, Adaptation
+from bert_tf.modeling.layers import WORDS, Lookup
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
-from bert_tf.optimization.optimizers import ADAMW, LINEAR, OPTIMIZERS, learning_rate
+from bert_tf.optimization.optimizers import ADAMW, LINEAR, OPTIMIZERS, AdamWConfig, learning_rate
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Union
 
 import tensorflow as tf
 
-from bert_tf.gradient import Gradient, with_gradient
+from bert_tf.graphs import Gradient, with_gradient
 
 Weights = Union[tf.Tensor, tf.Variable]  # a variable is a tensor where a layer is recomputed
 

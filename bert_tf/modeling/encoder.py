@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from bert_tf.config import MEAN, BertConfig
-from bert_tf.gradient import Gradient, with_gradient
+from bert_tf.graphs import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.attention import Sequences, mask_bias, self_attention
-from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.layers import Lookup, Words, embeddings
 from bert_tf.modeling.packing import (
     Layout,
     MakeLayout,

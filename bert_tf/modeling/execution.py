@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST
 from bert_tf.native import ops as native
 
 T = TypeVar("T")

@@ -14,8 +14,7 @@ from typing import NamedTuple, Union
 
 import tensorflow as tf
 
-from bert_tf.gradient import Gradient, with_gradient
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST, Gradient, with_gradient
 
 
 def rows_at(rows: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf import extension
 from bert_tf.config import BertConfig
-from bert_tf.gradient import Gradient, with_gradient
+from bert_tf.graphs import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Selection, rows_at

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.gradient import Gradient, with_gradient
+from bert_tf.graphs import Gradient, with_gradient
 
 DTYPES = (tf.float32, tf.bfloat16)  # of activations
 
@@ -139,7 +139,7 @@ def attention(
 
 
 def adamw(**inputs: Any) -> tf.Operation:
-    """Updates weights and moments by clipped gradients; see `optimization.adamw.AdamW`.
+    """Updates weights and moments by clipped gradients; see `optimization.optimizers.AdamW`.
 
     Inputs: `weights`, `first`, `second` (variable handles); `gradients`, float32 or bfloat16; the scalars `rate`, `clip`,
     `correction`, `epsilon`; the gradient's share in each moment, `share_1` and `share_2` (1 - beta); and for each variable

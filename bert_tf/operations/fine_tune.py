@@ -12,7 +12,6 @@ from bert_tf.extension import Driven
 from bert_tf.io.log_form import log
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.settings import Setting
-from bert_tf.training import recipes
 from bert_tf.training.run_spec import FINE_TUNE, SECTIONS, Program, RunSpec, configured
 
 Sections = Mapping[str, Sequence[Setting]]
@@ -53,8 +52,8 @@ def command(
         make=make,
         own=TPU,
         note=f"{note}\n\nOf the published script, without effect, since there is no TPU here:\n  {published}",
-        defaults=lambda: {**dict.fromkeys(recipes.names(program), "by recipe"), **(defaults or {})},
-        recipe=recipes.told(program),
+        defaults=lambda: {**dict.fromkeys(program.of_recipes, "by recipe"), **(defaults or {})},
+        recipe=program.told_recipe(),
         rewrite=rewrite,
         stopped="stopped at once; the same command continues from the last checkpoint",
         log=lambda config: (config.output.verbosity, config.output.log_form),

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.optimization import replicas
-from bert_tf.optimization.adamw import zeros
+from bert_tf.optimization.optimizers import zeros
 
 tf1 = tf.compat.v1
 

@@ -29,10 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.gradient import Gradient, with_gradient
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST, Gradient, with_gradient
 from bert_tf.native import ops as kernels
-from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, moved, zeros
+from bert_tf.optimization.optimizers import AdamWConfig, is_decayed, moment_names, moved, zeros
 
 if TYPE_CHECKING:
     from bert_tf.optimization.averaging import MovingAverage

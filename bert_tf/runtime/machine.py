@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST
 from bert_tf.io.log_form import log
 from bert_tf.runtime import devices, diagnosis, memory
 from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError, unknown_name
+from bert_tf.graphs import HOST
 from bert_tf.head_spec import VARIABLE_SCOPES
-from bert_tf.host import HOST
 
 DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator requires the argument name `op`
 

@@ -26,9 +26,8 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Opening, Task, Unopene
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import SKIP, lasting_names
-from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.run import Run
-from bert_tf.training.run_spec import ExtensionSettings, RunSpec
+from bert_tf.training.run_spec import ExtensionSettings, Recipe, RunSpec, as_flags, dropped_recipe, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, PartialTask, checkpoint_of, find_data, find_model
 
@@ -156,11 +155,13 @@ def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSourc
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if recipe.values:
-        log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
+        log.info("recipe %s: %s", recipe.origin, as_flags(recipe.values))
     own_record = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(spec, recipe) if own_record and own_record.get("kind") == PRETRAINING else {}
     if dropped:
-        log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
+        log.info(
+            "the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", as_flags(dropped)
+        )
     origin = "--output_dir" if "output_dir" in spec.given else "default"
     log.info("output to %s (%s)", spec.output.output_dir, origin)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
@@ -41,8 +41,8 @@ from bert_tf.training.settings import (
     TrainSettings,
 )
 
-if TYPE_CHECKING:
-    from bert_tf.tasks.base import Task
+if TYPE_CHECKING:  # imports TensorFlow
+    from bert_tf.tasks.base import Example, Family, Task
     from bert_tf.training.part import Part
 
 
@@ -51,9 +51,19 @@ class Program(NamedTuple):
 
     name: str
     flags: frozenset[str]  # settings that it takes
-    recipe: Mapping[str, float | str]  # values of settings that nobody gave, see `recipes`
+    recipe: Mapping[str, float | str]  # values of settings that nobody gave, see `Recipe`
     of_families: frozenset[str]  # settings that the recipes of its families set
     recipe_of: str = "the default checkpoint"
+
+    @property
+    def of_recipes(self) -> frozenset[str]:
+        """Settings that some recipe of the program sets."""
+        return self.of_families.union(self.recipe)
+
+    def told_recipe(self) -> str:
+        """Says in --help what a recipe is."""
+        sentence = f"Recipe of {self.recipe_of}: {as_flags(self.recipe)}"
+        return f"{sentence}. Tasks and the bundled samples have recipes, too; the log names them."
 
 
 _OF_EXTENSIONS = extension.installed()
@@ -219,3 +229,60 @@ def _resolved(config: RunSpec, task: str) -> dict[str, Any]:
     if re.search(r"[*?[]", folder):
         raise FlagError(f"--output_dir={folder}: TensorFlow treats * ? [ in a name as a pattern; name another")
     return {**values, "output_dir": folder}
+
+
+# Recipes: defaults of training. The published ones suit BERT-Base and Large. The default checkpoint has 22 M parameters; its
+# figures on MRPC (docs/speed.md) are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A
+# checkpoint named by the user gets the published defaults or those of the family. The bundled samples are small; families
+# define their recipes.
+
+FOR_DEFAULT = "for the default checkpoint"
+
+
+class Recipe(NamedTuple):
+    """Settings that nobody gave, and what they are for."""
+
+    values: Mapping[str, float | str]
+    origin: str = FOR_DEFAULT
+
+
+def as_flags(values: Mapping[str, float | str]) -> str:
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in values.items())
+
+
+def recipe_of(
+    settings: RunSpec,
+    family: Family,
+    *,
+    parts: Mapping[str, Part],
+    examples: Sequence[Example],
+    default_checkpoint: bool,
+    sample_data: bool,
+) -> Recipe:
+    """The recipe of a run, without settings that are given: that of a part, else of the family and the default checkpoint."""
+    for name, part in parts.items():
+        proposed = part.recipe(family, examples)
+        if proposed is not None:
+            return Recipe(_left_open(settings, proposed), f"of {name}")
+    recipe = dict(family.usual_settings) if settings.actions.do_train else {}
+    if default_checkpoint:
+        recipe.update(settings.program.recipe)
+    if default_checkpoint and sample_data:
+        recipe.update(family.sample_settings)
+    return Recipe(_left_open(settings, recipe))
+
+
+def dropped_recipe(settings: RunSpec, recipe: Recipe) -> dict[str, float | str]:
+    """What the default checkpoint's recipe would change if training starts from another checkpoint without a recipe."""
+    drops = settings.actions.do_train and recipe.origin == FOR_DEFAULT
+    recipe_values = _left_open(settings, settings.program.recipe) if drops else {}
+    return {name: value for name, value in recipe_values.items() if getattr(settings.train, name) != value}
+
+
+def _left_open(settings: RunSpec, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
+    decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
+    if "num_train_epochs" in settings.given:
+        decided = decided | {"num_train_steps"}
+    if not settings.actions.do_eval:
+        decided = decided | {"eval_every_n_steps"}  # there is no dev split to evaluate on
+    return {name: value for name, value in recipe.items() if name not in decided}

@@ -27,7 +27,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.execution import WHOLE
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.profiling import diagnosis
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason

@@ -167,25 +167,6 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     assert "not finished" not in text
 
 
-@pytest.mark.parametrize(
-    ("name", "turns"),
-    [
-        ("train", "2 threads, 3 rounds of 20 steps"),
-        ("features", "2 threads, 3 rounds"),
-        ("squad-features-1", "1 thread, 3 rounds"),
-        ("curves", "2 threads, 1 round of 50 steps"),
-        ("memory", "2 threads, 3 rounds of 12 steps"),
-        ("command", "2 threads, 3 rounds"),
-    ],
-)
-def test_the_report_says_how_long_each_comparison_was_measured(name, turns):
-    (compared,) = (compared for compared in COMPARISONS if compared.name == name)
-    settings = {"threads": 2, "rounds": 3, "steps": 20, "data": "d"}
-    measured = {"command": "c", "date": "today", "commit": "e", "settings": settings}
-    found = {**dataclasses.asdict(compared), "unit": "s", "baseline": None, "peak_gflops": {}, "rows": [], "measured": measured}
-    assert f"today, commit e; {turns}; d." in report._comparison(found)
-
-
 def test_a_picture_is_drawn_of_what_is_scaled_alone(bench, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(plot, "draw_scaling", lambda _, comparisons: drawn.append(len(comparisons)))
@@ -232,13 +213,3 @@ def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):
     first, *others = (f"Some CPU, family 6, model {model}" for model in (17, 43, 44))
     assert f"| {first}, not measured since abcdef1 | {', abcdef4 | '.join(others)}, abcdef4 |" in text  # the latest commit's
     assert "| training against transformers, dynamic padding | at least 1.8 | 2 | 2 | 2 |" in text
-
-
-def test_figures_that_were_told_are_in_the_table_unless_they_were_measured(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "COMPARISONS", (TRAINING,))
-    told = {"figures": {report.TRAINING: 1.18}, "date": "2026-01-01", "commit": "6d8ea43", "source": "a user."}
-    other = {"cpu": {"name": "Another"}, "finished": True, "comparisons": [], "told": told}
-    text = report.to_markdown([{**run(bench, tmp_path, TRAINING), "told": told}, other])
-    assert "| training against transformers, dynamic padding | at least 1.8 | **1.18** | 2 |" in text  # the lowest first
-    assert "Another: a user." in text
-    assert "Another, not measured since 6d8ea43" in text

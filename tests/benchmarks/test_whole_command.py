@@ -122,16 +122,6 @@ def test_a_checkpoint_of_each_step_is_kept_and_the_first_ones_are_evaluated(job,
     assert told.keys() <= {flag.name for flag in declared.flags()["evaluate"]}
 
 
-def test_all_must_be_in_the_table(job, tmp_path, monkeypatch):
-    output = tmp_path / "out"
-    code = f"open({str(output / 'results.json')!r}, 'w').write({json.dumps({'rows': [{}] * 2})!r})"
-    monkeypatch.setattr(whole_command.Job, "evaluation", lambda *_: [sys.executable, "-S", "-c", code])
-    assert job.evaluate(tmp_path, 2, output) > 0.0
-    assert not output.exists()
-    with pytest.raises(WorkerError, match="evaluated 2 of 3 checkpoints"):
-        job.evaluate(tmp_path, 3, output)
-
-
 def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
     runs = []
 

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.cli import process
-from bert_tf.cli.flags import Flag, HelpAsked, action_of, parse_flags, read_with_words
-from bert_tf.cli.process import run_command
+from bert_tf.cli.command_line import Flag, action_of, parse_flags, read_with_words
+from bert_tf.cli.process import HelpAsked, run_command
 from bert_tf.errors import FlagError, PreflightError
 
 

@@ -9,11 +9,10 @@ import pytest
 from bert_tf import __main__ as front
 from bert_tf import run_layout
 from bert_tf.cli import help as helping
-from bert_tf.cli.flags import HelpAsked
+from bert_tf.cli.process import HelpAsked
 from bert_tf.operations.command import Actions, flags_of
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import get_task
-from bert_tf.training import recipes
 from bert_tf.training.run_spec import FINE_TUNE
 from tests import declared
 
@@ -128,4 +127,4 @@ def test_what_recipes_set_is_by_recipe():
     families = [get_task(name).family for name in ("MRPC", "STS-B", "SQuAD", "CoNLL2003", "SWAG", "STS-B-vectors")]
     recipes_of = [recipe for family in families for recipe in (family.usual_settings, family.sample_settings)]
     assert frozenset().union(*recipes_of) == FINE_TUNE.of_families
-    assert recipes.names(FINE_TUNE) == FINE_TUNE.of_families | {"adam_bias_correction"}
+    assert FINE_TUNE.of_recipes == FINE_TUNE.of_families | {"adam_bias_correction"}

@@ -14,14 +14,13 @@ from bert_tf import settings
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, LabelledColumns, ModelOverrides
 from bert_tf.cli import command_line
-from bert_tf.cli.flags import by_name, parse_flags
+from bert_tf.cli.command_line import by_name, parse_flags
 from bert_tf.cli.help import help_text
 from bert_tf.errors import FlagError
 from bert_tf.extensions.evaluate.command import EvaluateSettings, TaskEntry
 from bert_tf.extensions.export.command import ExportSettings
 from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.vectors.encode import EncodeSettings
-from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.operations.command import flags_of
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
@@ -134,47 +133,6 @@ def test_an_unknown_setting_is_refused(command):
     words = [p for p in words if p.kind is not p.VAR_KEYWORD]
     with pytest.raises(FlagError, match="unknown setting 'no_such_setting'"):
         function(*("x" for _ in words), no_such_setting=1)
-
-
-# Numbers of any size: seeds, thresholds, numbers of steps, and what is compared with model, data or devices before use.
-OF_ANY_SIZE = set(
-    """average_last best check_replicas_every_n_steps depth doc_stride early_stopping_patience eval_every_n_steps
-    gpu_memory_limit_mb gpu_memory_mb gradient_accumulation_steps held_out_documents keep_checkpoint_max last
-    log_every_n_steps lora_rank max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
-    max_train_examples memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
-    phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
-    verbosity word word_column""".split()
-)
-
-
-MAY_BE_NEGATIVE = {"max_seq_length", "null_score_diff_threshold", "phase2_max_seq_length", "random_seed", "sets"}
-MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
-MAY_BE_ZERO = set(
-    """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience eval_every_n_steps explain
-    grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate lora_rank
-    masked_lm_prob max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps
-    output_weight padding phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight
-    rows_per_example sampled_softmax seed short_seq_prob state_weight top unused warmup_proportion word""".split()
-)
-
-
-WITH_CHOICES = set(
-    """all_reduce_alg cross_device_ops dtype engine file_format format input_format launch
-    learning_rate_schedule log_form long_text method optimizer output_format pooling precision problem search
-    strategy to tracker""".split()
-)
-
-
-def test_numbers_are_positive_but_for_a_few_with_a_bound_if_something_is_made_by_their_size():
-    assert {row.name for rows in OPERATIONS.values() for row in rows if row.choices} == WITH_CHOICES
-    numbers = [row for rows in OPERATIONS.values() for row in rows if row.kind in (int, float)]
-    assert {row.name for row in numbers if row.above is not None} == {"ema", "layer_decay", "lora_alpha"}
-    lowest = {(row.name, row.lowest) for row in numbers if row.above is None}
-    assert {name for name, bound in lowest if bound is None} == MAY_BE_NEGATIVE
-    assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO
-    every = (rows for name, rows in OPERATIONS.items() if name != "serve")  # these are limits
-    numbers = [row for rows in every for row in rows if row.kind is int]
-    assert {row.name for row in numbers if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
 
 
 OF_LIBRARIES = {

@@ -30,8 +30,8 @@ from bert_tf.estimator.update import Optimization
 from bert_tf.features.batching import Schedule
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage, shadow_name
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.runtime import devices
 from bert_tf.runtime.machine import Machine, Plan, make_strategy
 from bert_tf.runtime.settings import DeviceSettings

@@ -1,13 +1,10 @@
 """No dataset of the project starts the thread of tf.data that closing a session has to wait for."""
 
-import os
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
-from bert_tf.estimator import pipeline
 from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.features.batching import Schedule
 from tests import datasets
@@ -31,21 +28,3 @@ def test_nor_is_what_strategies_put_between_the_reader_and_each_replica():
     with tf.Graph().as_default(), datasets.readers() as found:
         MultiDeviceIterator(INPUT_FN(), ["/cpu:0", "/cpu:0"])
     assert found == [("multi_device_iterator_init", False), *[("make_iterator", False)] * 2]
-
-
-def threads_of_an_iterator(session, dataset):
-    """Returns how many threads of the system are there for an iterator that were not before."""
-    before = set(os.listdir("/proc/self/task"))
-    iterator = tf1.data.make_initializable_iterator(dataset)
-    element = iterator.get_next()
-    session.run(iterator.initializer)
-    session.run(element)
-    return len(set(os.listdir("/proc/self/task")) - before)
-
-
-def test_an_iterator_has_one_thread_less():
-    with tf.Graph().as_default(), tf1.Session() as session:
-        plain = tf.data.Dataset.range(9)
-        threads_of_an_iterator(session, plain)  # starts the pools that all share
-        tuned = threads_of_an_iterator(session, plain.prefetch(2))
-        assert threads_of_an_iterator(session, pipeline.prefetched(plain)) == tuned - 1

@@ -16,7 +16,7 @@ from bert_tf.features.columns import Features
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.optimization.parts import LayerDecay
 from bert_tf.profiling.diagnosis import Setting
 from bert_tf.profiling.step_timer import StepTimer

@@ -23,7 +23,7 @@ from bert_tf.features.batching import Batching, Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.tasks.base import TRAIN, Limits
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary

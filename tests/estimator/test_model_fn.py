@@ -13,8 +13,8 @@ from bert_tf.fields import GLOBAL_WEIGHT
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.optimization.parts import part_of
 from bert_tf.tasks.sentence import scores
 from tests.estimator import toy

@@ -16,7 +16,7 @@ from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.execution import Execution
-from bert_tf.optimization.adamw import AdamWConfig, moment_names
+from bert_tf.optimization.optimizers import AdamWConfig, moment_names
 from bert_tf.optimization.parts import LayerDecay, part_of
 from bert_tf.runtime.devices import session_config
 from tests.estimator import wide
@@ -151,10 +151,3 @@ def test_the_first_update_of_each_part_has_the_size_of_its_rate():
     for name in START.keys() - {name for name in START if name.endswith("key/bias")}:  # its gradient is rounding
         moved = np.abs(trained.state[name] - START[name])
         assert np.median(moved[moved > 0]) == pytest.approx(RATES[part_of(name)], rel=0.05), name
-
-
-def test_lamb_is_the_same_scaled_and_in_micro_batches_and_puts_no_update_off():
-    by_lamb = functools.partial(train, config=wide.CONFIG, optimizer="lamb")
-    whole = by_lamb()
-    assert_same(by_lamb(loss_scaling=True, micro_batches=2), whole)
-    assert not [name for name in whole.operations if "current_at" in name]

@@ -23,7 +23,7 @@ from bert_tf.head_spec import CHOICE, CLASSIFICATION, PRETRAINING, SPAN, TAGS, H
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.profiling.forecast import step_peak
 from tests import tokenizer_files
 from tests.graphs import evaluate

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.config import ACTIVATIONS, BertConfig
 from bert_tf.modeling import layers
-from bert_tf.modeling.embeddings import embeddings
 from bert_tf.modeling.execution import Execution, no_dropout
+from bert_tf.modeling.layers import embeddings
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 

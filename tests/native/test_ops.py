@@ -149,19 +149,6 @@ def test_weights_are_rounded_to_the_nearest_and_their_gradient_can_be_had_in_bfl
     assert kernels.before_cast(weights) is weights
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_norm_of_gradients_in_both_types(kernels, threads):
-    random = np.random.default_rng(0)
-    gradients = [random.normal(size=size).astype(np.float32) for size in ([300, 200], [1], [16384 * 2 + 3])]
-    with tf.Graph().as_default():
-        given = [tf.constant(gradients[0]), tf.cast(gradients[1], tf.bfloat16), tf.cast(gradients[2], tf.bfloat16)]
-        squares = [float(np.square(gradients[0], dtype=np.float64).sum())]
-        with tf1.Session(config=tf1.ConfigProto(intra_op_parallelism_threads=threads)) as session:
-            found, *narrow = session.run([kernels.global_norm(given), *given[1:]])
-    squares += [float(np.square(values.astype(np.float64)).sum()) for values in narrow]
-    assert found == pytest.approx(np.sqrt(sum(squares)), rel=1e-6)
-
-
 @pytest.mark.parametrize("exact", [True, False])
 def test_gelu_far_from_zero_and_of_what_is_not_finite(kernels, exact):
     with tf.Graph().as_default(), tf1.Session() as session:
@@ -188,8 +175,3 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
             read, written = session.run([tf.identity(before), weights.read_value()])
     np.testing.assert_array_equal(read, np.ones(5))
     np.testing.assert_allclose(written, np.full(5, 0.9), rtol=1e-6)
-
-
-def test_a_size_beyond_what_there_is_is_an_error(kernels):
-    with tf.Graph().as_default(), tf1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
-        session.run(kernels.kept(tf.constant([1, 2], tf.int64), 100, tf.constant(-5, tf.int64)))

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage, shadows
 from bert_tf.optimization.deferred import _CHUNK, MOST_STEPS, DeferredTable
-from bert_tf.optimization.optimizers import learning_rate
+from bert_tf.optimization.optimizers import AdamWConfig, learning_rate
 
 tf1 = tf.compat.v1
 STEPS, WARM_UP, PEAK = 320, 30, 1e-3

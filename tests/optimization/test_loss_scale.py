@@ -3,8 +3,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization import loss_scale
-from bert_tf.optimization.adamw import AdamW, AdamWConfig
 from bert_tf.optimization.loss_scale import LossScale
+from bert_tf.optimization.optimizers import AdamW, AdamWConfig
 from tests.graphs import evaluate
 
 pytestmark = pytest.mark.versions

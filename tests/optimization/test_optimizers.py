@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed
-from bert_tf.optimization.optimizers import OPTIMIZERS, Lamb, trust_ratio
+from bert_tf.optimization.optimizers import OPTIMIZERS, AdamW, AdamWConfig, Lamb, is_decayed, trust_ratio
 from bert_tf.training import settings
 from tests import reference
 from tests.graphs import evaluate

@@ -17,8 +17,8 @@ from bert_tf.features.columns import Features
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.modeling.execution import WHOLE, Adaptation, Execution
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS

@@ -195,23 +195,5 @@ def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path):
     assert claim["kind"] == "PersistentVolumeClaim"
 
 
-def test_the_parts_of_the_kubernetes_manifest_name_each_other_and_only_workers_reach_workers():
-    service, policy, claim, job = manifest()
-    workers = {"matchLabels": {"job-name": job["metadata"]["name"]}}
-    rule = {"from": [{"podSelector": workers}], "ports": [{"port": service["spec"]["ports"][0]["port"]}]}
-    assert (policy["spec"]["podSelector"], policy["spec"]["ingress"]) == (workers, [rule])
-    spec, pod = job["spec"], job["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert (spec["completionMode"], pod["restartPolicy"], service["spec"]["clusterIP"]) == ("Indexed", "OnFailure", "None")
-    assert spec["completions"] == spec["parallelism"] == int(container["env"][0]["value"])
-    assert pod["subdomain"] == service["metadata"]["name"]
-    assert service["spec"]["selector"] == {"job-name": job["metadata"]["name"]}
-    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
-    assert volume["name"] == mount["name"]
-    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-    assert f"--output_dir={mount['mountPath']}/" in container["args"][0]
-
-
 def manifest():
     return list(yaml.safe_load_all(block("yaml")))

@@ -12,7 +12,7 @@ from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.runtime.placement import (
     Rule,
     device_function,

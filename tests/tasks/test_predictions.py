@@ -13,7 +13,7 @@ from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.predictions import Prediction, Predictions, chosen, published_files
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.io import spreadsheets
-from bert_tf.tasks.sentence import predictions, scores
+from bert_tf.tasks.sentence import family, scores
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import SentenceExample
 
@@ -51,11 +51,11 @@ def test_rows_of_sentences(family, logits, header, rows):
 
 def test_probabilities_are_read_back_exactly():
     logits = np.random.default_rng(0).normal(0, 9, [200, 2]).astype(np.float32)
-    again = np.array(predictions.score_cells(HeadSpec(2), logits)).astype(np.float32)
+    again = np.array(family.score_cells(HeadSpec(2), logits)).astype(np.float32)
     np.testing.assert_array_equal(again, scores.scores(CLASSES.kind, logits))
     assert again.min() < 1e-7
     rows = [line.split("\t")[2:] for line in text(CLASSES, "tsv", map(str, range(200)), logits)[1].splitlines()]
-    assert rows == predictions.score_cells(HeadSpec(2), logits)
+    assert rows == family.score_cells(HeadSpec(2), logits)
 
 
 @pytest.mark.parametrize("broken", ["a\tb", "a\nb", "a\rb"])

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.tasks.registry import get_task
-from bert_tf.training import recipes
+from bert_tf.training import run_spec
 from tests.classifier import mrpc, with_recipe
 
 FAMILY = get_task("MRPC").family
@@ -54,7 +54,7 @@ def test_the_default_checkpoint_fills_in_what_no_flag_decides(flags, sample, exp
     ],
 )
 def test_what_another_checkpoint_goes_without_is_what_was_left_open_and_differs(flags, expected):
-    assert recipes.dropped_recipe(mrpc(*flags), recipes.Recipe({})) == expected
+    assert run_spec.dropped_recipe(mrpc(*flags), run_spec.Recipe({})) == expected
 
 
 @pytest.mark.parametrize(

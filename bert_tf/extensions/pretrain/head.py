@@ -17,13 +17,13 @@ from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
+from bert_tf.graphs import HOST
 from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
-from bert_tf.host import HOST
 from bert_tf.modeling import layers
-from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.layers import Words
 
 tf1 = tf.compat.v1
 

@@ -21,7 +21,7 @@ from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, StepRange, op
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
 from bert_tf.extensions.profile.operations_file import Record
-from bert_tf.host import HOST
+from bert_tf.graphs import HOST
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import Ranges

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Optional
 
 import numpy as np
 
@@ -20,12 +19,18 @@ from bert_tf.tasks.base import Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.names import TSV
-from bert_tf.tasks.predictions import TextLayout
-from bert_tf.tasks.sentence import predictions as texts
+from bert_tf.tasks.predictions import Id, Share, TextLayout, hints_of
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
-from bert_tf.tasks.sentence.predictions import Prediction
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, SentenceExample, read_rows, recorded_texts, refuse_unknown_labels
+from bert_tf.tasks.sentence.rows import (
+    USUAL,
+    Label,
+    RowColumns,
+    SentenceExample,
+    read_rows,
+    recorded_texts,
+    refuse_unknown_labels,
+)
 from bert_tf.tasks.sentence.scores import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tokenization.tokenizer import Tokenizer
 
@@ -48,6 +53,28 @@ SEPARATORS = (",", ";", "|", "/", "~")
 def usual_separator(labels: Sequence[str]) -> str:
     """Returns the first separator that no label holds, so that several labels of a cell can be told apart."""
     return next((separator for separator in SEPARATORS if not any(separator in label for label in labels)), SEPARATORS[0])
+
+
+Probabilities = Annotated[Mapping[str, Share], {"description": "of each label by name"}]
+
+Decided = Optional[Label]  # Python 3.9 cannot evaluate Label | None
+LabelSet = Annotated[Optional[tuple[str, ...]], {"description": "classes among which the true one is; none without --sets"}]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """Prediction for one example."""
+
+    id: Id
+    label: Decided  # class, number, or labels that apply; None if the model abstains
+    probabilities: Probabilities  # by label in class order; empty for regression
+    label_set: LabelSet = None  # classes by probability, with the requested chance to hold the true one
+
+
+# Fields by kind.
+CLASS = hints_of(Prediction, label=Optional[str])
+LABELS = hints_of(Prediction, label=tuple[str, ...])
+NUMBER = hints_of(Prediction, label=float, probabilities=Annotated[Probabilities, {"maxProperties": 0}])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +167,19 @@ class SentenceFamily(Family):
         return scores.averaged(outputs["logits"], features.example_ids)
 
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        return texts.listed(self.head, self.labels, self.decision, [example.guid for example in examples], predictions)
+        labels, sets = self._decided(predictions), scores.label_sets(predictions, self.labels, self.decision)
+        values = [] if self.kind == REGRESSION else scores.scores(self.kind, predictions).tolist()
+        each = (dict(zip(self.labels, row)) for row in values) if values else ({} for _ in examples)
+        ids = (example.guid for example in examples)
+        return [Prediction(*fields) for fields in zip(ids, labels, each, sets)]
+
+    def _decided(self, predictions: scores.Logits) -> Sequence[Label | None]:
+        """Returns E labels, None where the model abstains."""
+        predicted = scores.predictions(self.kind, predictions, self.decision)
+        labels = scores.decode(self.kind, predicted, self.labels)
+        if self.decision.abstain_below is None:
+            return labels
+        return [None if out else label for label, out in zip(labels, scores.abstains(predictions, predicted, self.decision))]
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> Evaluation:
         labels = self._label_ids(examples)
@@ -156,15 +195,26 @@ class SentenceFamily(Family):
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
         """Returns predictions.tsv (header, id, label, scores) and the published test_results.tsv (scores only)."""
-        lines = "".join("\t".join(row) + "\n" for row in texts.score_cells(self.head, predictions))
+        lines = "".join("\t".join(row) + "\n" for row in score_cells(self.head, predictions))
         published = {f"test_results{name}.tsv": lines for name in (suffix, published_suffix)}
         layout = self.layout(TSV)
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
 
     def layout(self, form: str) -> TextLayout:
-        columns = texts.columns(self.head, self.labels, self.decision)
-        cells = functools.partial(texts.cells, self.head, self.labels, self.decision)
-        return TextLayout(columns, cells, form, self.label_separator)
+        """Columns: id, label, each label's probability or a number's score, and the label set if there is a rule for it."""
+        of_scores = ["score"] if self.kind == REGRESSION else [f"probability_{name}" for name in self.labels]
+        columns = ["id", "label", *of_scores, *(["label_set"] if self.decision.set_from is not None else [])]
+        return TextLayout(columns, self._cells, form, self.label_separator)
+
+    def _cells(self, examples: Sequence[SentenceExample], predictions: scores.Logits) -> Iterator[list[Any]]:
+        numbers = [list(map(float, row)) for row in score_cells(self.head, predictions)]
+        labels: Sequence[Any] = [number for number, *_ in numbers]
+        if self.kind != REGRESSION:
+            labels = self._decided(predictions)
+        rows = ([example.guid, label, *row] for example, label, row in zip(examples, labels, numbers))
+        if self.decision.set_from is None:
+            return rows
+        return ([*row, of_set] for row, of_set in zip(rows, scores.label_sets(predictions, self.labels, self.decision)))
 
     def _refuse_other_texts(self, example: SentenceExample, source: str) -> None:
         if self.texts not in (None, len(example.texts)):
@@ -172,3 +222,9 @@ class SentenceFamily(Family):
 
     def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
         return encode([example.label for example in examples], self.head, self.labels)
+
+
+def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:
+    """Formats logits [E, L] as probabilities or numbers with enough digits to distinguish them."""
+    cells: list[list[str]] = scores.scores(head.kind, logits).astype(str).tolist()
+    return cells

@@ -24,7 +24,7 @@ from bert_tf.extensions.similarity.predictions import Prediction as PairPredicti
 from bert_tf.extensions.span.predictions import Prediction as SpanPrediction
 from bert_tf.extensions.tags.predictions import Entity, TagPrediction
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks.sentence.predictions import Prediction
+from bert_tf.tasks.sentence.family import Prediction
 
 ROWS = [{"text_a": f"train {'red ' * (row % 7)}.", "text_b": "soup ." if row % 3 else "storm ."} for row in range(20)]
 PREDICTIONS = {

@@ -21,7 +21,7 @@ from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.extensions.lora import LoraSettings, adapter
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.extensions.lora.part import LowRankUpdates
-from bert_tf.optimization.adamw import moment_names
+from bert_tf.optimization.optimizers import moment_names
 from tests import classifier
 from tests.tiny import held, write_project
 

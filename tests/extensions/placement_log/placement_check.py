@@ -21,7 +21,7 @@ from bert_tf.estimator.pipeline import train_input_fn
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
 from bert_tf.extensions.placement_log.hook import PlacementHook
 from bert_tf.features.batching import Schedule
-from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.optimizers import AdamWConfig
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, Plan
 from tests.estimator import toy

@@ -13,10 +13,10 @@ from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.extensions.pretrain.head import draw_words, sampled_log_probabilities, sampling_probability
 from bert_tf.fields import SLOTS
 from bert_tf.head_spec import PRETRAINING, HeadSpec
-from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.layers import Words
 from tests import masked, reference
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.gradient import with_gradient
+from bert_tf.graphs import with_gradient
 from tests.graphs import evaluate
 
 pytestmark = pytest.mark.versions

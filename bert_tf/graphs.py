@@ -1,4 +1,4 @@
-"""Hand-written gradients of functions in a graph.
+"""What graphs need: hand-written gradients, and the host, for small computations that would wait for a GPU.
 
 `tf.custom_gradient` keeps every graph in memory until the process ends (TensorFlow 2.15 to 2.21).
 """
@@ -13,6 +13,8 @@ import tensorflow as tf
 
 Gradient = Callable[[tf.Tensor], Union[tf.Tensor, Sequence[tf.Tensor]]]  # of the result to those of the inputs
 _NAME = "BertTfGradient"
+
+HOST = "/device:CPU:0"  # computes rows, seeds, sizes, time stamps
 
 
 def with_gradient(function: Callable[..., tuple[tf.Tensor, Gradient]]) -> Callable[..., tf.Tensor]:
