@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from bert_tf.extensions.report import headline, run_files, settings
+from bert_tf.extensions.report import outcome, page, run_files
 from tests.extensions.report import example
 
 
 def figures(*folders):
     (group,) = run_files.groups(run_files.read_runs(folders))
-    return {name: (value, *notes) for name, value, notes in headline.figures(group)}
+    return {name: (value, *notes) for name, value, notes in outcome.headline(group)}
 
 
 def test_run_has_its_own_figures_and_not_those_of_other_tasks(tmp_path):
@@ -67,30 +67,30 @@ def test_how_far_a_run_came(tmp_path, results, metrics, schedule, sentence):
     (folder / "eval_results.json").write_text(json.dumps(results))
     if metrics is not None:
         (folder / "metrics.jsonl").write_text(metrics)
-    assert headline.state(run_files.read_runs([folder])[0]).startswith(sentence)
+    assert outcome.state(run_files.read_runs([folder])[0]).startswith(sentence)
 
 
 def test_tables_of_the_configuration(tmp_path):
     (run,) = run_files.read_runs([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
-    tables = settings.tables(run)
+    tables = page.tables(run)
     assert tables["Flags"] == {"task_name": "RTE", "seed": "7"}
     assert tables["Training"] == {"train_batch_size": "8"}  # what flags say stands there only
     assert tables["Model"] == {"hidden_size": "8"}
     assert tables["Fingerprints (sha256)"] == {"vocabulary": "ab"}
     machine = {"strategy": "one_device", "devices": "/device:CPU:0", "replicas": "1"}
-    assert settings.environment(run) == {**machine, "tensorflow": "2.15.1"}
+    assert page.environment(run) == {**machine, "tensorflow": "2.15.1"}
     (tmp_path / "run_config.json").unlink()
     (run,) = run_files.read_runs([tmp_path])
-    assert (settings.tables(run), settings.environment(run)) == ({}, {})
+    assert (page.tables(run), page.environment(run)) == ({}, {})
 
 
 def test_only_differences_between_runs(tmp_path):
     runs = run_files.read_runs([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
-    assert settings.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
+    assert page.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), ([], "-"), (1e-12, "1e-12"), ([1, None], "1, -"), (True, "true"), ({"a": 1}, '{"a": 1}')]
 )
 def test_values_as_a_person_writes_them(value, text):
-    assert settings.text(value) == text
+    assert page.value_text(value) == text
