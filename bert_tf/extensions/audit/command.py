@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError, OutputError
-from bert_tf.extensions.audit import findings, labels, page, texts
+from bert_tf.extensions.audit import duplicates, findings, labels, page, predictions, texts
 from bert_tf.extensions.audit.findings import Finding, Row
 from bert_tf.extensions.audit.labels import Floats
 from bert_tf.extensions.audit.rows import splits_of, survey
@@ -55,7 +55,7 @@ class AuditSettings:
     )
     max_seq_length: int = setting(128, "maximum input length in word pieces", lowest=1)
     least_overlap: float = setting(
-        texts.OVERLAP, "shared words or letters (Jaccard index) from which rows are near duplicates", lowest=0.1
+        duplicates.OVERLAP, "shared words or letters (Jaccard index) from which rows are near duplicates", lowest=0.1
     )
     overwrite: bool = setting(False, f"replace an edited {TABLE}")
     tasks: TaskSettings = group(TaskSettings)
@@ -113,8 +113,8 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     folder = atomic.make_folder(settings.output_dir)
     train = [number for number, row in enumerate(rows) if row.is_train and row.example.label is not None]
     examples = [rows[number].example for number in train]
-    issues = labels.from_files(settings.predictions, task.family, examples) if settings.predictions else None
-    keys = texts.keys(rows)
+    issues = predictions.issues(settings.predictions, task.family, examples) if settings.predictions else None
+    keys = duplicates.keys(rows)
     _announce(len(set(keys)))
     vectors, tokenizer = _encoded(rows, settings)
     if issues is None:
@@ -122,9 +122,9 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     ranked = findings.ranked(
         [
             *(Finding(findings.LABEL, issue.score, rows[train[issue.row]], issue.suggested) for issue in issues or ()),
-            *texts.exact(rows, keys),
-            *texts.near(rows, keys, settings.least_overlap),
-            *texts.outliers(rows, keys, vectors),
+            *duplicates.exact(rows, keys),
+            *duplicates.near(rows, keys, settings.least_overlap),
+            *duplicates.outliers(rows, keys, vectors),
             *texts.unreadable(rows, tokenizer, settings.max_seq_length),
         ]
     )
@@ -184,7 +184,7 @@ def _rows(task: Task, settings: AuditSettings, environment: Mapping[str, str]) -
 
 def _announce(rows: int) -> None:
     """Logs an estimate, if it is long, before anything is computed."""
-    minutes = texts.seconds(rows) / 60
+    minutes = duplicates.seconds(rows) / 60
     if minutes >= 1:
         log.info("%d different rows: comparing all pairs takes about %.0f minutes (it grows with their square)", rows, minutes)
 

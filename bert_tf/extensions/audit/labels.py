@@ -1,24 +1,17 @@
-"""Probable label errors, by confident learning (Northcutt et al., 2021), from a linear model or from files of predictions.
-
-Shapes: N rows, L labels.
-"""
+"""Probable label errors, by confident learning (Northcutt et al., 2021). Shapes: N rows, L labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.io import spreadsheets
-from bert_tf.tasks import tables
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.cells import name, number
-from bert_tf.tasks.names import CSV
+from bert_tf.tasks.cells import number
 from bert_tf.tasks.sentence.rows import names_of
 from bert_tf.tasks.tables import RowError
 
@@ -26,8 +19,6 @@ Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 Cells = Mapping[str, Any]  # a line of a prediction file
 
-_OUT_OF_FOLD = "out_of_fold.tsv"  # in the folder of a run with --folds
-_ID = "id"
 _NUMBERS = (REGRESSION, SIMILARITY)
 _LEAST_ROWS = 10
 _RIDGE = 1.0  # penalty, for text vectors of length 1
@@ -125,51 +116,6 @@ def _plain(text: str) -> str:
 
 def _values(cell: Any) -> list[Any]:
     return cell.split() if isinstance(cell, str) else list(cell)
-
-
-def from_files(paths: str, family: Family, examples: Sequence[Any]) -> list[Issue]:
-    """Returns label issues, by number of the example, of those that every file predicts; `paths` is divided by commas."""
-    files = [path.strip() for path in paths.split(",")]
-    if "" in files:
-        raise FlagError(f"--predictions={paths}: a name is empty; remove the extra comma")
-    runs = [_read(Path(file)) for file in files]
-    numbers = [
-        n for n, example in enumerate(examples) if example.label is not None and all(example.guid in run for run in runs)
-    ]
-    if not numbers:
-        raise DataError(f"no prediction of a training row: its ids are {', '.join(list(runs[-1])[:3])}", paths)
-    rows = [examples[number] for number in numbers]
-    try:
-        judged = from_predictions(family, rows, [[run[row.guid] for row in rows] for run in runs])
-    except KeyError as error:
-        raise DataError(f"no column {error}, which predictions of {family.kind} have", paths) from error
-    except (TypeError, ValueError, IndexError) as error:
-        raise DataError(f"unusable predictions: {error}", paths) from error
-    return [issue._replace(row=numbers[issue.row]) for issue in judged]
-
-
-def _read(path: Path) -> Mapping[str, Cells]:
-    """Lines of a prediction file by id."""
-    if path.is_dir():
-        path /= _OUT_OF_FOLD
-        if not path.is_file():
-            raise DataError(f"no {_OUT_OF_FOLD}; train with --folds=5, or name a prediction file", path.parent)
-    form = tables.form_of(str(path))
-    table = tables.open_table(path, form=form)
-    table.require(_ID, "name a prediction file of the package")
-    cells_by_id: dict[str, Cells] = {}
-
-    def add(_: int, row: list[Any]) -> None:
-        values = [spreadsheets.original(cell) if form == CSV else cell for cell in row]
-        guid = name(values[0], _ID)
-        if guid in cells_by_id:
-            raise RowError(f"the id {guid!r:.80} is in a line above; each row has one prediction")
-        cells_by_id[guid] = dict(zip(table.names, values[1:]))
-
-    list(table.read_rows([_ID, *table.names], add))
-    if not cells_by_id:
-        raise DataError("no predictions below the header line", path)
-    return cells_by_id
 
 
 def from_predictions(family: Family, rows: Sequence[Any], runs: Sequence[Sequence[Cells]]) -> list[Issue]:

@@ -10,8 +10,9 @@ from typing import Any
 from bert_tf import extension
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.extensions.memory_plan import search
-from bert_tf.extensions.memory_plan.search import Bought, Combination
+from bert_tf.extensions.memory_plan import levers, search
+from bert_tf.extensions.memory_plan.levers import Bought
+from bert_tf.extensions.memory_plan.search import Combination
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
@@ -122,7 +123,7 @@ def make_plan(settings: PlanSettings) -> Plan:
         forecast(*step),
         fits,
         {length: fitting.largest_batch(step._replace(tokens=length), memory) for length in lengths},
-        search.bought(step, memory),
+        levers.bought(step, memory),
         [] if fits else search.cheapest(step, memory),
     )
 

@@ -1,4 +1,4 @@
-"""Levers, flags of the training command that reduce memory, and the cheapest combinations with which a step fits.
+"""The cheapest combinations of flags with which a training step fits into a device's memory.
 
 Combinations that keep the result (except rounding, and dropout, which is drawn per micro-batch) come first, then
 those with the fewest changes, each in order of time. Imports no TensorFlow.
@@ -8,70 +8,22 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
+from bert_tf.extensions.memory_plan import levers
 from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.activations import FLOAT
-from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, Part, Step
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, Step
 from bert_tf.profiling.forecast.fitting import fits
 from bert_tf.profiling.forecast.step_peak import forecast
 
-HOSTED = "--place=embeddings:/CPU:0"
 _LAYOUT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
 _SHARES = 32  # steps from the mildest changes to the harshest
 # Assumed cost of each part of a batch after the first: gradients are summed, and small batches use a device less well.
 # A GPU that small parts leave idle loses more.
 _PER_PART = 0.01
-
-
-class Bought(NamedTuple):
-    """Effect of a lever on a step."""
-
-    flag: str
-    peak: int  # bytes
-    largest_batch: int
-
-
-def levers(step: Step) -> dict[str, Step]:
-    """Returns ways to reduce memory: flags of the training command, and the step with each."""
-    options = step.options
-    half_frozen = options.frozen | {EMBEDDINGS, *range(step.config.weighted_layers // 2)}
-    changes: dict[str, dict[str, Any]] = {
-        f"--gradient_accumulation_steps={2 * options.micro_batches}": {"micro_batches": 2 * options.micro_batches},
-        f"--gradient_accumulation_steps={4 * options.micro_batches}": {"micro_batches": 4 * options.micro_batches},
-        "--recompute": {"recompute": True},
-        "--precision=bfloat16": {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision},
-        f"--freeze={_written(half_frozen)}": {"frozen": half_frozen} if _can_freeze(step, half_frozen) else {},
-        HOSTED: {"host_embeddings": True},
-        "--pack_tokens": {"pack_tokens": True},
-        "--custom_gradients": {"custom_gradients": True},
-        "--last_layer_cls_only": {"last_layer_cls_only": True},
-        "--fused_adam": {"fused_adam": True},
-    }
-    changed = {flag: step.having(**change) for flag, change in changes.items()}
-    return {flag: other for flag, other in changed.items() if other != step}
-
-
-def _can_freeze(step: Step, frozen: Collection[Part]) -> bool:
-    """Whether something of an adapted encoder is still trained."""
-    adapted = step.options.adapted
-    return adapted is None or any(part not in frozen for part, _ in adapted.added)
-
-
-def _written(frozen: Collection[Part]) -> str:
-    """Formats parts for --freeze: embeddings,0-5,pooler."""
-    layers = sorted(part for part in frozen if isinstance(part, int))
-    first = [layer for layer in layers if layer - 1 not in layers]
-    last = [layer for layer in layers if layer + 1 not in layers]
-    spans = [str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last)]
-    return ",".join([*[EMBEDDINGS] * (EMBEDDINGS in frozen), *spans, *[POOLER] * (POOLER in frozen)])
-
-
-def bought(step: Step, memory: int) -> list[Bought]:
-    """Returns the effect of each lever."""
-    return [Bought(flag, forecast(*other).peak, fitting.largest_batch(other, memory)) for flag, other in levers(step).items()]
 
 
 class Combination(NamedTuple):
@@ -127,7 +79,7 @@ def _hosted(asked: Step, memory: int) -> list[Combination]:
     if asked.options.host_embeddings or asked.options.replicas > 1:
         return []
     combinations = cheapest(asked.having(host_embeddings=True), memory)
-    return [combination._replace(flags=(HOSTED, *combination.flags)) for combination in combinations]
+    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in combinations]
 
 
 def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
@@ -214,8 +166,8 @@ def _frozen(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     before = asked.options.frozen
     for count in range(asked.config.weighted_layers + 1):
         parts = before | {EMBEDDINGS, *range(count)}
-        if parts != before and _can_freeze(asked, parts):
-            yield f"--freeze={_written(parts)}", functools.partial(Step.having, frozen=parts)
+        if parts != before and levers.can_freeze(asked, parts):
+            yield f"--freeze={levers.written(parts)}", functools.partial(Step.having, frozen=parts)
 
 
 def _lengths(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import ctypes
 import functools
 import os
 import shutil
@@ -18,6 +17,7 @@ from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.estimator.run import Hook
 from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, StepRange, operations_file, step_stats
+from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
 from bert_tf.extensions.profile.operations_file import Record
 from bert_tf.host import HOST
@@ -35,7 +35,6 @@ _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which alternate both
 _TRACED = 10  # last steps of the range, whose operations are recorded: records stay in memory until it ends
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # set by Nsight Systems; a GPU has only one tracer
-_MAPS = Path("/proc/self/maps")
 
 
 class Profiled(Part):
@@ -212,27 +211,3 @@ def mark_copied(graph: tf.Graph) -> None:
     with tf.device(HOST):
         received = tf.add_n(arrived, name=COPIED + stamps.RECEIVED)
     stamps.mark(COPIED, [received])
-
-
-class CudaProfiler:
-    """Starts and stops a profiler launched with `-c cudaProfilerApi`; does nothing if no CUDA runtime is loaded."""
-
-    def __init__(self) -> None:
-        path = loaded_library("libcudart.so")
-        self._runtime = ctypes.CDLL(path) if path else None
-
-    def start(self) -> None:
-        if self._runtime:
-            self._runtime.cudaProfilerStart()
-
-    def stop(self) -> None:
-        if self._runtime:
-            self._runtime.cudaProfilerStop()
-
-
-def loaded_library(name: str) -> str | None:
-    """Returns the path of a shared library loaded by this process; None if it is not loaded."""
-    if not _MAPS.is_file():
-        return None
-    paths = (line.split(maxsplit=5)[-1] for line in _MAPS.read_text(encoding="utf-8").splitlines() if "/" in line)
-    return next((path for path in paths if Path(path).name.startswith(name)), None)

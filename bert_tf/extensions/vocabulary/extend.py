@@ -15,7 +15,7 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.vocabulary import additions, show
 from bert_tf.extensions.vocabulary.additions import WORD_TABLE, NewWord, Pieces, with_new_rows
 from bert_tf.extensions.vocabulary.counting import Counts, Fertility, cut_otherwise, fertility_of
-from bert_tf.extensions.vocabulary.show import CorpusSettings
+from bert_tf.extensions.vocabulary.texts import CorpusSettings
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted

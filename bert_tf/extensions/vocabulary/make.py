@@ -20,7 +20,7 @@ from bert_tf import extras, run_layout
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.vocabulary import show
 from bert_tf.extensions.vocabulary.counting import LONGEST, Counts, Fertility, fertility_of
-from bert_tf.extensions.vocabulary.show import CorpusSettings, documents
+from bert_tf.extensions.vocabulary.texts import CorpusSettings, documents
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import extension, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import DataError
 from bert_tf.extensions.vocabulary import additions, counting
 from bert_tf.extensions.vocabulary.counting import Chunks, Counts, Fertility, fertility_of
+from bert_tf.extensions.vocabulary.texts import Corpus, CorpusSettings, Piece, documents, processes
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted, table
@@ -23,13 +24,6 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-
-extension.needed("pretrain", "vocabulary")  # it reads the texts
-
-from bert_tf.extensions.pretrain.corpus import documents as documents  # noqa: E402
-from bert_tf.extensions.pretrain.corpus import processes  # noqa: E402
-from bert_tf.extensions.pretrain.corpus.documents import Corpus, Piece  # noqa: E402
-from bert_tf.extensions.pretrain.corpus.settings import CorpusSettings as CorpusSettings  # noqa: E402
 
 _ALONE = 1 << 27  # bytes that are counted before other processes have started
 _HEAD = ("", "words", "pieces", "pieces a word", "cut", "[UNK]", "tokens a sentence")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.extensions.audit import findings, labels, texts
+from bert_tf.extensions.audit import duplicates, findings, labels
 from bert_tf.extensions.audit.findings import row_of
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.choice.reader import ChoiceExample
@@ -85,13 +85,13 @@ def rows(*given):
 
 def exact(*given):
     found = rows(*given)
-    return [(one.problem, one.row.name, one.other.name) for one in texts.exact(found, texts.keys(found))]
+    return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(found, duplicates.keys(found))]
 
 
 @pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
 def test_case_punctuation_blanks_and_forms_do_not_count(text):
-    assert texts.normalized(text) == "he left"
-    assert texts.normalized(":-)") != texts.normalized(":-(")
+    assert duplicates.normalized(text) == "he left"
+    assert duplicates.normalized(":-)") != duplicates.normalized(":-(")
 
 
 def test_duplicates_contradictions_and_leaks():
@@ -108,7 +108,7 @@ def test_duplicates_contradictions_and_leaks():
 
 
 def share(one, other):
-    return [share for _, _, share in texts.similar([one, other], 0.01, np.array([True, True]))]
+    return [share for _, _, share in duplicates.similar([one, other], 0.01, np.array([True, True]))]
 
 
 def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
@@ -119,7 +119,7 @@ def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
     assert share(("one two three", ""), ("one two three", "left")) == []
     words = " ".join("abcdefghijklm")  # 13 of 20 words
     pair = [(words, ""), (f"{words} one two three four five six seven", "")]
-    assert [found for _, _, found in texts.similar(pair, 0.65, np.array([True, True]))] == [pytest.approx(0.65)]
+    assert [found for _, _, found in duplicates.similar(pair, 0.65, np.array([True, True]))] == [pytest.approx(0.65)]
     assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
     assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
 
@@ -131,25 +131,25 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
         ("train", "nothing of the kind", "b"),
         ("dev", "at six the old man went home", "a"),
     )
-    near = texts.near(found, texts.keys(found), 0.65)
+    near = duplicates.near(found, duplicates.keys(found), 0.65)
     assert sorted((one.problem, one.row.name, one.other.name) for one in near) == [
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
     ]
-    pairs = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
+    texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
     groups = np.arange(30) % 3 == 0
-    whole = list(texts.similar(pairs, 0.5, groups))
+    whole = list(duplicates.similar(texts, 0.5, groups))
     assert len(whole) == len({(groups[earlier], later) for earlier, later, _ in whole}) > 30
     for earlier, later, most in whole:
-        of_pairs = [(share(pairs[n], pairs[later]), n) for n in range(later) if groups[n] == groups[earlier]]
+        of_pairs = [(share(texts[n], texts[later]), n) for n in range(later) if groups[n] == groups[earlier]]
         assert max(of_pairs) == ([pytest.approx(most)], earlier)
-    monkeypatch.setattr(texts, "_BLOCK", 100)
-    assert list(texts.similar(pairs, 0.5, groups)) == whole
+    monkeypatch.setattr(duplicates, "_BLOCK", 100)
+    assert list(duplicates.similar(texts, 0.5, groups)) == whole
 
 
 def test_a_row_unlike_the_others_is_an_outlier():
     vectors = np.random.default_rng(0).normal(size=(60, 8)) * 0.2 + np.eye(8)[0]
     vectors[20] = -np.eye(8)[0]
     found = rows(*(("train", f"{n:b} {n * n}", "a") for n in range(60)))
-    outliers = findings.ranked(texts.outliers(found, texts.keys(found), vectors))
+    outliers = findings.ranked(duplicates.outliers(found, duplicates.keys(found), vectors))
     assert (outliers[0].problem, outliers[0].row.name) == ("outlier", "train:20")

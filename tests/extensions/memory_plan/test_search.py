@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.extensions.memory_plan import search
+from bert_tf.extensions.memory_plan import levers, search
 from bert_tf.extensions.memory_plan.search import slowdown
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.forecast import fitting
@@ -22,11 +22,11 @@ TINY = Step(BertConfig.tiny(), 16, 4)  # two layers of 3 passes, hidden 8, inter
 
 
 def test_levers_are_those_that_are_not_pulled_yet():
-    assert list(search.levers(Step(BASE, 128, 8, ComputeOptions(recompute=True, micro_batches=2)))) == [
+    assert list(levers.levers(Step(BASE, 128, 8, ComputeOptions(recompute=True, micro_batches=2)))) == [
         *("--gradient_accumulation_steps=4", "--gradient_accumulation_steps=8"),
         *("--precision=bfloat16", "--freeze=embeddings,0-5", "--place=embeddings:/CPU:0"),
     ]
-    frozen = search.levers(Step(BASE, 128, 8, ComputeOptions(frozen=frozenset({"pooler", 6, 9}))))
+    frozen = levers.levers(Step(BASE, 128, 8, ComputeOptions(frozen=frozenset({"pooler", 6, 9}))))
     ((flag, step),) = ((flag, step) for flag, step in frozen.items() if "freeze" in flag)
     assert flag == "--freeze=embeddings,0-6,9,pooler"
     assert parse_frozen(flag.partition("=")[2]) == step.options.frozen
@@ -36,7 +36,7 @@ def test_layers_that_share_weights_are_frozen_together():
     """All twelve have one layer's weights: frozen, none is trained, as of a model whose twelve layers are frozen."""
     shared = dataclasses.replace(BASE, layer_groups=1)
     step, whole = Step(shared, 128, 64), Step(BASE, 128, 64)
-    assert not {flag for flag in search.levers(step) if "0-" in flag}
+    assert not {flag for flag in levers.levers(step) if "0-" in flag}
     (flags,) = (combination.flags for combination in search.cheapest(step, 250 * MEBIBYTE))
     assert "--freeze=embeddings,0" in flags
     frozen = step.having(frozen=frozenset({"embeddings", 0}))
@@ -52,12 +52,12 @@ def test_nothing_is_proposed_that_leaves_no_update(adapted):
     step = Step(BASE, 128, 8, options)
     levels = [flag for flag, _ in search._frozen(step)]
     assert levels == [f"--freeze=embeddings,0-{last}" if last else "--freeze=embeddings,0" for last in range(adapted)]
-    assert ("--freeze=embeddings,0-5" in search.levers(step)) == (adapted > 5)
+    assert ("--freeze=embeddings,0-5" in levers.levers(step)) == (adapted > 5)
 
 
 def test_a_lever_says_what_it_buys():
     step = Step(BASE, 128, 48)
-    (recompute,) = (bought for bought in search.bought(step, GTX_1060) if bought.flag == "--recompute")
+    (recompute,) = (bought for bought in levers.bought(step, GTX_1060) if bought.flag == "--recompute")
     assert recompute.peak < 0.5 * forecast(*step).peak
     assert recompute.largest_batch > 3 * largest_batch(step, GTX_1060)
 

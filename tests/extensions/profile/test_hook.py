@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -217,25 +216,3 @@ def test_nsight_systems_without_nvtx_is_told_what_is_missing(tmp_path, monkeypat
     monkeypatch.setattr(wall_clock.importlib.util, "find_spec", lambda _: None)
     ProfileHook(tmp_path, StepRange(1, 2), environment={"NSYS_PROFILING_SESSION_ID": "1"})
     assert "pip install nvtx" in caplog.text
-
-
-def test_cuda_s_profiler_is_told_where_a_runtime_is_loaded(monkeypatch):
-    told = []
-    runtime = SimpleNamespace(cudaProfilerStart=lambda: told.append("start"), cudaProfilerStop=lambda: told.append("stop"))
-    monkeypatch.setattr(hook, "loaded_library", lambda name: f"/usr/lib/{name}")
-    monkeypatch.setattr(hook.ctypes, "CDLL", lambda path: told.append(path) or runtime)
-    profiler = hook.CudaProfiler()
-    profiler.start()
-    profiler.stop()
-    monkeypatch.setattr(hook, "loaded_library", lambda _: None)
-    hook.CudaProfiler().start()
-    hook.CudaProfiler().stop()
-    assert told == ["/usr/lib/libcudart.so", "start", "stop"]
-
-
-def test_a_loaded_library_is_found_by_the_memory_map(tmp_path, monkeypatch):
-    maps = tmp_path / "maps"
-    maps.write_text("7f0-7f1 r-xp 00000000 fe:00 12 /opt/cuda/libcudart.so.12\n7f2-7f3 rw-p 00000000 00:00 0\n")
-    monkeypatch.setattr(hook, "_MAPS", maps)
-    assert hook.loaded_library("libcudart.so") == "/opt/cuda/libcudart.so.12"
-    assert hook.loaded_library("libcuda.so") is None
