@@ -175,9 +175,24 @@ def _share(what: str, bound: float = 0.7) -> Requirement:
     return Requirement(f"{what}: share of the matmul peak", bound, kind="share")
 
 
-def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
+def _like_the_classifier(
+    suite: str, goal: str, texts: str, *, length: int = 64, batch_size: int = 12, said: str = "", kind: str = "", name: str = ""
+) -> Comparison:
+    """Training of another task, as fast beside transformers as that of the classifier; `kind` is that of own data."""
+    what = "training on options" if kind == CHOICE else f"training {goal}"
     ratio = Requirement(f"{what} against transformers, dynamic padding", 1.8)
-    return ratio, Requirement(f"{what}: this ratio, to that of sentences", 0.8, kind="beside", beside="train"), _share(what)
+    beside = Requirement(f"{what}: this ratio, to that of sentences", 0.8, kind="beside", beside="train")
+    return Comparison(
+        name or suite,
+        f"Training {goal}, sequence {length}{said}, batch {batch_size}",
+        suite,
+        (_OURS, _TRANSFORMERS),
+        requirements=(ratio, beside, _share(what)),
+        max_seq_length=length,
+        batch_size=batch_size,
+        texts=texts,
+        workload={"task": CUSTOM, "kind": kind} if kind else {},
+    )
 
 
 COMPARISONS = (
@@ -282,47 +297,11 @@ COMPARISONS = (
         texts="dev and test",
         try_batch_sizes=(8, 16, 32, 64, 128),
     ),
-    Comparison(
-        "squad",
-        "Training on questions, sequence 384, stride 128, batch 12",
-        "squad",
-        (_OURS, _TRANSFORMERS),
-        requirements=_as_fast_as_the_classifier("training on questions"),
-        max_seq_length=384,
-        texts="questions",
-    ),
-    Comparison(
-        "tagging",
-        "Training on tags, sequence 128, batch 32",
-        "tagging",
-        (_OURS, _TRANSFORMERS),
-        requirements=_as_fast_as_the_classifier("training on tags"),
-        max_seq_length=128,
-        batch_size=32,
-        texts="words",
-    ),
-    Comparison(
-        "options",
-        "Training on questions with options, sequence 128, batch 8",
-        "options",
-        (_OURS, _TRANSFORMERS),
-        requirements=_as_fast_as_the_classifier("training on options"),
-        max_seq_length=128,
-        batch_size=8,
-        texts="options",
-        workload={"task": CUSTOM, "kind": CHOICE},
-    ),
+    _like_the_classifier("squad", "on questions", "questions", length=384, said=", stride 128"),
+    _like_the_classifier("tagging", "on tags", "words", length=128, batch_size=32),
+    _like_the_classifier("options", "on questions with options", "options", length=128, batch_size=8, kind=CHOICE),
     *(
-        Comparison(
-            kind,
-            f"Training vectors {goal}, sequence 64, batch 32",
-            "pairs",
-            (_OURS, _TRANSFORMERS),
-            requirements=_as_fast_as_the_classifier(f"training vectors {goal}"),
-            batch_size=32,
-            texts="scored pairs",
-            workload={"task": CUSTOM, "kind": kind},
-        )
+        _like_the_classifier("pairs", f"vectors {goal}", "scored pairs", batch_size=32, kind=kind, name=kind)
         for kind, goal in ((SIMILARITY, "on similarity scores"), (CONTRASTIVE, "contrastively"))
     ),
     Comparison(

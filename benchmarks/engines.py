@@ -17,10 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import bert_tf
+from benchmarks.report import table
 from benchmarks.workers import PEER_FOLDER, Limits, Worker
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV
@@ -34,7 +36,6 @@ _WAYS = (
     ("openvino", "bfloat16"),
     ("openvino", "int8"),
 )
-_PEER = PEER_FOLDER / "transformers_pipeline.py"
 _WARM = 64  # requests before the first that counts
 
 Pairs = Sequence[tuple[str, str]]
@@ -55,8 +56,7 @@ def main(arguments: Sequence[str]) -> None:
         rounds = [{name: (turn([pairs]), turn(singly)) for name, turn in turns.items()} for _ in range(asked.rounds)]
     rows = [_row(name, [found[name] for found in rounds], [example.label for example in examples]) for name in turns]
     head = ("engine", "examples/s", "lowest", "highest", "accuracy", "p50 ms", "p99 ms")
-    for row in (head, ["---"] * len(head), *rows):
-        sys.stdout.write(f"| {' | '.join(row)} |\n")
+    sys.stdout.write(table(head, rows) + "\n")
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
@@ -94,19 +94,26 @@ def _own(asked: argparse.Namespace, engine: str, precision: str) -> Iterator[Tur
 @contextlib.contextmanager
 def _peer(asked: argparse.Namespace) -> Iterator[Turn]:
     with (
-        tempfile.TemporaryDirectory() as folder,
         bert_tf.load(asked.peer_run or asked.run, max_seq_length=asked.max_seq_length) as model,
+        peer_worker(asked.peer, "transformers_pipeline.py", model, threads=asked.threads, clock=asked.clock) as worker,
     ):
+
+        def turn(requests: Sequence[Pairs]) -> tuple[list[float], list[str]]:
+            answer = worker.ask({"run": requests})
+            return answer["seconds"], answer["labels"]
+
+        yield turn
+
+
+@contextlib.contextmanager
+def peer_worker(python: str, script: str, model: bert_tf.Model, **content: Any) -> Iterator[Worker]:
+    """Starts a script of benchmarks/peers on a model, which it reads in Hugging Face's layout."""
+    with tempfile.TemporaryDirectory() as folder:
         exported, workload = model.export("huggingface", Path(folder) / "model"), Path(folder) / "workload.json"
-        content = {"model": os.fspath(exported), "threads": asked.threads, "clock": asked.clock}
-        workload.write_text(documents.to_json(content), encoding="utf-8")
-        with Worker([asked.peer, str(_PEER), str(workload)], Path(folder) / "log.txt", limits=Limits()) as worker:
-
-            def turn(requests: Sequence[Pairs]) -> tuple[list[float], list[str]]:
-                answer = worker.ask({"run": requests})
-                return answer["seconds"], answer["labels"]
-
-            yield turn
+        workload.write_text(documents.to_json({"model": os.fspath(exported), **content}), encoding="utf-8")
+        command = [python, str(PEER_FOLDER / script), str(workload)]
+        with Worker(command, Path(folder) / "log.txt", limits=Limits()) as worker:
+            yield worker
 
 
 def _row(name: str, turns: Sequence[tuple[tuple[list[float], list[str]], ...]], labels: Sequence[str]) -> tuple[str, ...]:

@@ -15,29 +15,26 @@ PYTHON is that of an environment with benchmarks/peers/transformers.txt. Captum 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import itertools
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import bert_tf
-from benchmarks.workers import PEER_FOLDER, Limits, Worker
-from bert_tf.io import documents
+from benchmarks.engines import peer_worker
+from benchmarks.report import table
+from benchmarks.workers import Worker
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
 
 Array = npt.NDArray[Any]
 
-_PEER = PEER_FOLDER / "transformers_captum.py"
 _SHARES = (0.1, 0.2, 0.5)  # of the words
 _TURN = 10  # rows
 
@@ -60,14 +57,16 @@ def main(arguments: Sequence[str]) -> None:
     asked = parsed(arguments)
     examples = get_task("MRPC").examples(asked.data_dir, DEV)[: asked.rows]
     machine = {"intra_op_threads": asked.threads, "inter_op_threads": 1}
-    with bert_tf.load(asked.run, max_seq_length=asked.max_seq_length, **machine) as model, _peer(asked, model) as worker:
+    with (
+        bert_tf.load(asked.run, max_seq_length=asked.max_seq_length, **machine) as model,
+        peer_worker(asked.peer, "transformers_captum.py", model, threads=asked.threads) as worker,
+    ):
         rows = _rows(model, [(example.text_a, example.text_b) for example in examples])
         own, usual, seconds = _in_turns(worker, model, rows)
         same, same_s = _captum(worker, model, rows, [one.steps for one in own])
         scores = {"bert_tf": [np.array(one.scores) for one in own], "Captum": usual}
         faithful = {name: _faithfulness(model, rows, own, each) for name, each in scores.items()}
-    for line in _table(own, same, faithful, {**seconds, "same": [same_s]}):
-        sys.stdout.write(f"| {' | '.join(line)} |\n")
+    sys.stdout.write(table(("", *faithful), _rows_of_table(own, same, faithful, {**seconds, "same": [same_s]})) + "\n")
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -79,15 +78,6 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--max_seq_length", type=int, default=64)
     return parser.parse_args(arguments)
-
-
-@contextlib.contextmanager
-def _peer(asked: argparse.Namespace, model: bert_tf.Model) -> Iterator[Worker]:
-    with tempfile.TemporaryDirectory() as folder:
-        exported, workload = model.export("huggingface", Path(folder) / "model"), Path(folder) / "workload.json"
-        workload.write_text(documents.to_json({"model": os.fspath(exported), "threads": asked.threads}), encoding="utf-8")
-        with Worker([asked.peer, str(_PEER), str(workload)], Path(folder) / "log.txt", limits=Limits()) as worker:
-            yield worker
 
 
 def _rows(model: bert_tf.Model, pairs: Sequence[tuple[str, str]]) -> list[Row]:
@@ -169,7 +159,7 @@ def _probabilities(model: bert_tf.Model, rows: Sequence[Row], labels: Sequence[i
     return np.asarray(shares[np.arange(len(labels)), labels] / shares.sum(axis=1))
 
 
-def _table(
+def _rows_of_table(
     own: Sequence[Any],
     same: Sequence[Array],
     faithful: Mapping[str, tuple[float, float]],
@@ -178,8 +168,6 @@ def _table(
     complete = sum(one.completeness_error <= 0.01 for one in own)
     apart = [np.abs(np.array(one.scores) - other) for one, other in zip(own, same)]
     relative = [float(each.max() / np.abs(other).max()) for each, other in zip(apart, same)]
-    yield "", *faithful
-    yield "---", *["---"] * len(faithful)
     yield f"completeness error up to 1 %, of {len(own)} rows", str(complete), ""
     points = sorted(one.steps for one in own)
     yield "points: median, most", f"{points[len(points) // 2]}, {points[-1]}", "50"

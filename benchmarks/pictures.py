@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import browser
+from bert_tf.config import BertConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -37,16 +38,6 @@ TICKETS = (
     *("--task_name=custom", "--train_file=tickets/train.csv", "--dev_file=tickets/dev.csv"),
     *("--text_a=subject,message", "--label_column=queue", "--id_column=ticket"),
 )
-BERT_BASE = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-}
 PLAN = ("memory", "plan", "--max_seq_length=128", "--train_batch_size=32", "--gpu_memory_mb=5175")
 SWEEP = """tasks: [custom]
 seeds: 1-2
@@ -136,7 +127,7 @@ def make_runs(folder: Path) -> None:
     if not (folder / "out/trace").exists():
         run(folder, *TICKETS, "--do_train", "--num_train_steps=8", "--memory_trace_step=5", "--output_dir=out/trace")
     run(folder, "memory", "peak", "out/trace/live_memory_step5.tsv", "--pictures=drawn")
-    (folder / "bert_base.json").write_text(json.dumps(BERT_BASE))
+    (folder / "bert_base.json").write_text(BertConfig(vocab_size=30522).to_json())
     plan = f"$ python -m bert_tf {' '.join(PLAN)} \\\n    --bert_config_file=$BERT_BASE_DIR/bert_config.json\n"
     plan += run(folder, *PLAN, "--bert_config_file=bert_base.json")
     (folder / "memory_plan.html").write_text(_terminal(plan))

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import load
+from benchmarks import load, report
 from benchmarks.workers import PEER_FOLDER
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
@@ -87,7 +87,7 @@ def table(turns: Mapping[str, Sequence[Turn]], peer: str) -> str:
         for clients in rounds[0]
         for kind in _KINDS
     }
-    rows = [(*_HEAD, ", ".join(_FAILURES)), ["---"] * (len(_HEAD) + 1)]
+    rows = []
     for clients in turns[peer][0]:
         for name, rounds in turns.items():
             cells = [name, str(clients)]
@@ -97,7 +97,7 @@ def table(turns: Mapping[str, Sequence[Turn]], peer: str) -> str:
             rates = [turn[clients]["per_second"] for turn in rounds]
             cells[2] += f" ({min(rates):.1f} to {max(rates):.1f})"
             rows.append([*cells, ", ".join(str(sum(turn[clients][kind] for turn in rounds)) for kind in _FAILURES)])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return report.table((*_HEAD, ", ".join(_FAILURES)), rows) + "\n"
 
 
 def _turn(command: Sequence[str], lines: Sequence[str], seconds: int, folder: Path) -> Turn:

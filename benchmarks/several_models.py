@@ -88,15 +88,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def written(folder: Path, asked: argparse.Namespace, apart: int) -> list[Path]:
     """Runs that differ in some upper layers, and a file of rows."""
-    config = BertConfig.from_dict(
-        {
-            "vocab_size": _VOCABULARY,
-            "hidden_size": asked.hidden_size,
-            "num_hidden_layers": asked.layers,
-            "num_attention_heads": asked.hidden_size // _HEAD_SIZE,
-            "intermediate_size": 4 * asked.hidden_size,
-        }
-    )
+    sizes = asked.hidden_size, asked.layers, asked.hidden_size // _HEAD_SIZE, 4 * asked.hidden_size
+    config = BertConfig(_VOCABULARY, *sizes)
     write_rows(folder / "rows.tsv", asked.rows)
     runs = [folder / f"model-{number}" for number in range(asked.models)]
     for number, run in enumerate(runs):

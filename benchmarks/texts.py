@@ -78,14 +78,12 @@ def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iter
         yield documents.to_json(row, ensure_ascii=False) + "\n"
 
 
-def _word_lines(examples: Sequence[TagExample], family: Family) -> Iterator[str]:
-    del family
+def _word_lines(examples: Sequence[TagExample], _: Family) -> Iterator[str]:
     for example in examples:
         yield documents.to_json({"tokens": example.words, "tags": example.label}, ensure_ascii=False) + "\n"
 
 
-def _option_lines(examples: Sequence[ChoiceExample], family: Family) -> Iterator[str]:
-    del family
+def _option_lines(examples: Sequence[ChoiceExample], _: Family) -> Iterator[str]:
     for example in examples:
         options = [second for _, second in example.rows]
         yield documents.to_json({"context": example.context, "options": options, "label": example.label}) + "\n"
@@ -99,17 +97,15 @@ def _scored_lines(examples: Sequence[SentenceExample], family: Family) -> Iterat
         yield documents.to_json(row, ensure_ascii=False) + "\n"
 
 
-def _piece_lines(examples: Sequence[PretrainingExample], family: Family) -> Iterator[str]:
+def _piece_lines(examples: Sequence[PretrainingExample], _: Family) -> Iterator[str]:
     """Yields the word pieces of rows without masks, and 1 if the second text is random."""
-    del family
     for example in examples:
         row = {"pieces": example.pieces, "is_random": int(example.label == RANDOM)}
         yield documents.to_json(row, ensure_ascii=False) + "\n"
 
 
-def _articles(examples: Sequence[SpanExample], family: Family) -> Iterator[str]:
+def _articles(examples: Sequence[SpanExample], _: Family) -> Iterator[str]:
     """Yields SQuAD's layout: consecutive questions with the same title and context share a paragraph."""
-    del family
     paragraphs = itertools.groupby(examples, key=lambda example: (example.title, example.context))
     by_title = itertools.groupby(
         ((title, {"context": context, "qas": [_asked(example) for example in of]}) for (title, context), of in paragraphs),

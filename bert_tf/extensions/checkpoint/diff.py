@@ -11,8 +11,7 @@ import numpy as np
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.extensions.checkpoint import renaming, statistics
-from bert_tf.extensions.checkpoint.groups import group_of, group_order
-from bert_tf.extensions.checkpoint.inspect import FORMAT, JSON
+from bert_tf.extensions.checkpoint.inspect import FORMAT, JSON, group_of, group_order
 from bert_tf.extensions.checkpoint.renaming import Change
 from bert_tf.extensions.checkpoint.statistics import Distance
 from bert_tf.io import documents

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.extensions.checkpoint import statistics
-from bert_tf.extensions.checkpoint.groups import group_of, group_order
 from bert_tf.extensions.checkpoint.statistics import Statistics
+from bert_tf.head_spec import VARIABLE_SCOPES
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
@@ -26,6 +27,25 @@ FORMAT = Setting("format", str, TEXT, f"{TEXT} or {JSON}", choices=(TEXT, JSON))
 _MEGABYTE = 1e6
 _HEAD = ("variable", "shape", "type", "norm", "lowest", "highest", "nan", "inf", "bytes")
 _GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
+
+EMBEDDINGS, POOLER, HEAD, OPTIMIZER, OTHER = "embeddings", "pooler", "head", "optimizer", "other"
+# The first match in a name decides; names are published ones, Hugging Face's or Keras's.
+_RELATIVE = "rel_embeddings|relative_attention_bias|embedding_hidden_mapping_in"  # of DeBERTa, MPNet, ALBERT
+_GROUPS = (
+    (
+        OPTIMIZER,
+        re.compile(r"/(?:adam_[mv]|lamb_[mv]|ema)$|^loss_scale/|^beta[12]_power|(?:^|/)(?:optimizer|\.OPTIMIZER_SLOT)/"),
+    ),
+    ("layer {}", re.compile(r"(?:^|[./])(?:layers?|albert_layer_groups)[._](\d+)(?:[./]|$)")),
+    (
+        EMBEDDINGS,
+        re.compile(
+            rf"(?:^|[./])(?:embeddings(?:_project)?|word_embeddings|type_embeddings|position_embedding|{_RELATIVE})(?:[./]|$)"
+        ),
+    ),
+    (POOLER, re.compile(r"(?:^|[./])pooler(?:_transform)?[./]")),
+    (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs|decoder|lm_head|lm_predictions|vocab_\w+)(?:[./]|$)")),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +120,21 @@ def inspect(settings: InspectSettings) -> Inspected:
     checkpoint = models.opened(settings.checkpoint)
     variables = tuple(_variable(checkpoint, name) for name in checkpoint.entries)
     return Inspected(checkpoint.name, checkpoint.layout, tensors.step_of(checkpoint), checkpoint.digest, variables)
+
+
+def group_of(name: str) -> str:
+    """Returns the part of the model that an entry belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
+    for group, pattern in _GROUPS:
+        match = pattern.search(name)
+        if match:
+            return group.format(*match.groups())
+    return OTHER
+
+
+def group_order(group: str) -> tuple[int, int]:
+    if group.startswith("layer "):
+        return 1, int(group.partition(" ")[2])
+    return {EMBEDDINGS: 0, POOLER: 2, HEAD: 3, OPTIMIZER: 4}.get(group, 5), 0
 
 
 def _variable(checkpoint: Tensors, name: str) -> Variable:

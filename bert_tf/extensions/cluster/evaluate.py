@@ -18,8 +18,7 @@ from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.cluster import beam_job
 from bert_tf.extensions.evaluate import evaluation
 from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
-from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable
-from bert_tf.extensions.evaluate.rows import Row
+from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable, Row
 from bert_tf.io import files
 from bert_tf.library.keywords import Beam
 from bert_tf.runtime.precision import computed

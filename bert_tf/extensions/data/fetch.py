@@ -24,17 +24,18 @@ from typing import Any, NamedTuple
 
 from bert_tf import home
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.data import mrpc
 from bert_tf.io import atomic, encodings, files, lock, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import read_settings, setting
+from bert_tf.tasks import names, tables, text_lines
 from bert_tf.tasks.registry import canonical_name, folder_name
 from bert_tf.tasks.settings import CUSTOM
 
 SITE = "https://dl.fbaipublicfiles.com/"
 SUMS_NAME = "fetched.sha256"
+TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"  # of MRPC
 
 Say = Callable[[str], None]
 
@@ -44,6 +45,8 @@ _MOST_BYTES = 1 << 31  # of a published file; the largest has 0.5 GB
 _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 _BLOCK = 1 << 16
 _TIMEOUT_S = 30.0
+_COLUMNS = ("1", "2", "3", "4", "5")  # of MRPC: label, two ids, two texts
+_BOM = "\ufeff"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +110,40 @@ def _copy(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
 
 
 def _split_mrpc(_: Dataset, parts: Sequence[Path], folder: Path) -> None:
-    for name, text in mrpc.split(*parts).items():
+    for name, text in split_mrpc(*parts).items():
         (folder / name).write_bytes(text.encode())
+
+
+def split_mrpc(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines.Source) -> Mapping[str, str]:
+    """Returns GLUE's train.tsv, dev.tsv and test.tsv by name, from msr_paraphrase_train.txt and _test.txt.
+
+    GLUE takes some training pairs as dev, by `dev_ids`, a list of their two ids, and replaces the labels of the test pairs with
+    numbers. Raises `DataError` if a dev pair is not in the training file.
+    """
+    lines = tables.open_table(dev_ids, form=names.TSV, header=False).read_rows(
+        _COLUMNS[:2], lambda line, ids: (tuple(ids), line)
+    )
+    line_of = dict(lines)
+    header, pairs = _pairs(train)
+    test_header, test_pairs = _pairs(test)
+    missing = sorted(line_of.keys() - {tuple(pair[1:3]) for pair in pairs}, key=line_of.__getitem__)
+    if missing:
+        problem = f"{train} lacks {len(missing)} of these pairs, the first is {' and '.join(missing[0])}"
+        raise DataError(problem, dev_ids, line_of[missing[0]])
+    return {
+        "train.tsv": _BOM + _text([header, *(pair for pair in pairs if tuple(pair[1:3]) not in line_of)]),
+        "dev.tsv": _BOM + _text([header, *(pair for pair in pairs if tuple(pair[1:3]) in line_of)]),
+        "test.tsv": _text([["index", *test_header[1:]], *([str(n), *pair[1:]] for n, pair in enumerate(test_pairs))]),
+    }
+
+
+def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
+    table = tables.open_table(path, form=names.TSV)
+    return table.names, list(table.read_rows(_COLUMNS, lambda _, cells: cells))
+
+
+def _text(rows: Iterable[Sequence[str]]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def _archive(address: str, folder: str, files: tuple[str, ...] = ("train.tsv", "dev.tsv", "test.tsv")) -> Dataset:
@@ -127,17 +162,17 @@ DATASETS: Mapping[str, tuple[Dataset, ...]] = {
             (
                 Part(
                     "senteval/senteval_data/msr_paraphrase_train.txt",
-                    mrpc.TRAIN_NAME,
+                    TRAIN_NAME,
                     "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
                 ),
                 Part(
                     "senteval/senteval_data/msr_paraphrase_test.txt",
-                    mrpc.TEST_NAME,
+                    TEST_NAME,
                     "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
                 ),
                 Part(
                     "glue/data/mrpc_dev_ids.tsv",
-                    mrpc.DEV_IDS_NAME,
+                    DEV_IDS_NAME,
                     "971d7767d81b997fd9060ade0ec23c4fc31cbb226a55d1bd4a1bac474eb81dc7",
                 ),
             ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.trained import Trained
     from bert_tf.extensions.evaluate.evaluation import Dataset
-    from bert_tf.extensions.evaluate.rows import Glue, Row
+    from bert_tf.extensions.evaluate.results_table import Glue, Row
     from bert_tf.tasks.base import Task
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -130,20 +130,20 @@ class Table:
     @property
     def glue(self) -> Glue | None:
         """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
-        from bert_tf.extensions.evaluate import rows
+        from bert_tf.extensions.evaluate import results_table
 
-        return rows.glue_of(self.rows)
+        return results_table.glue_of(self.rows)
 
     def __str__(self) -> str:
         """The command's output."""
-        from bert_tf.extensions.evaluate import rows
+        from bert_tf.extensions.evaluate import results_table
 
-        return rows.for_screen(self._all)
+        return results_table.for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        from bert_tf.extensions.evaluate import rows
+        from bert_tf.extensions.evaluate import results_table
 
-        return "".join(_html(lines) for lines in rows.cells_for_screen(self.rows)) + "".join(
+        return "".join(_html(lines) for lines in results_table.cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
         )
 

@@ -17,8 +17,7 @@ from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
-from bert_tf.extensions.evaluate.results_table import ResultsTable
-from bert_tf.extensions.evaluate.rows import Key, Row
+from bert_tf.extensions.evaluate.results_table import Key, ResultsTable, Row
 from bert_tf.features.cache import examples_digest
 from bert_tf.features.columns import Features
 from bert_tf.io import documents

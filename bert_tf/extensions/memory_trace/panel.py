@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from bert_tf.errors import BertError
 from bert_tf.extensions.memory_trace import LIVE, TRACE, live_memory, peak_report, trace_file, trace_report
 from bert_tf.extensions.memory_trace.peak_report import BEFORE, PARTS
-from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
 from bert_tf.extensions.report import charts, panels
+from bert_tf.extensions.report.charts import COLOURS, NOMINAL, OPACITY, Spec, following, sheet, short, told
 from bert_tf.extensions.report.panels import Panel
 from bert_tf.extensions.report.run_files import Run
 from bert_tf.extensions.report.wording import number
@@ -21,7 +21,7 @@ from bert_tf.profiling.op_names import PHASES
 _INTERVALS = 120
 _MIB = 1 << 20
 _THINNEST_SHARE = 0.002  # of a visible layer
-_COLOURS = {BEFORE: charts.GREY, **dict(zip(PHASES, charts.COLOURS))}
+_COLOURS = {BEFORE: charts.GREY, **dict(zip(PHASES, COLOURS))}
 
 _Contents = TypeVar("_Contents")
 
@@ -63,7 +63,7 @@ def live(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def _chart(times: Sequence[float], sizes: Mapping[str, Sequence[float]], x_title: str, **marked: Any) -> charts.Spec:
+def _chart(times: Sequence[float], sizes: Mapping[str, Sequence[float]], x_title: str, **marked: Any) -> Spec:
     layers = {peak_report.phrase(part): values for part, values in sizes.items()}
     return stacked_chart(times, layers, x_title=x_title, colours=[_COLOURS[part] for part in sizes], **marked)
 
@@ -105,3 +105,60 @@ def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tu
         return step, read(paths[step])
     except (BertError, OSError):
         return None
+
+
+def stacked_chart(
+    x: Sequence[float],
+    layers: Mapping[str, Sequence[float]],
+    *,
+    x_title: str,
+    colours: Sequence[str] = COLOURS,
+    marked: tuple[float, float, str] | None = None,
+) -> Spec:
+    """Stacks layers of MiB from 0, the first at the bottom; `marked` is x, y and label of a point."""
+    names = list(layers)
+    last = {value: place for place, value in enumerate(short(x))}  # last point at each place: Vega would add them up
+    rows = [
+        {"layer": name, "place": place, "x": list(last), "y": short([values[index] for index in last.values()])}
+        for place, (name, values) in enumerate(layers.items())
+    ]
+    y = {"field": "y", "type": "quantitative", "title": None}
+    areas = {
+        "mark": {"type": "area", "opacity": OPACITY},
+        "encoding": {
+            "y": {**y, "stack": "zero"},
+            "color": {**NOMINAL, "field": "layer", "scale": {"domain": names, "range": list(colours[: len(names)])}},
+            "order": {"field": "place", "type": "quantitative"},
+        },
+    }
+    return {
+        **sheet("x", x_title),
+        "data": {"values": rows},
+        "transform": [{"flatten": ["x", "y"]}],
+        "layer": [areas, *([_mark(x, *marked)] if marked else ()), _rule(names, x_title)],
+    }
+
+
+def _rule(names: Sequence[str], x_title: str) -> Spec:
+    part = {
+        "transform": [{"pivot": "layer", "value": "y", "groupby": ["x"]}],
+        "mark": {"type": "rule", "color": "var(--ink)"},
+        "encoding": {},
+    }
+    return following(part, [told("x", x_title), *(told(name, name) for name in reversed(names))], along=["x"])
+
+
+def _mark(xs: Sequence[float], x: float, y: float, text: str) -> Spec:
+    to_left = x > (min(xs) + max(xs)) / 2
+    beside = {"align": "right" if to_left else "left", "dx": -8 if to_left else 8, "dy": -6}
+    return {
+        "data": {"values": [{"x": x, "y": y, "text": text}]},
+        "encoding": {"y": {"field": "y", "type": "quantitative"}},
+        "layer": [
+            {"mark": {"type": "point", "filled": True, "size": 40, "color": "var(--ink)", "opacity": 1}},
+            {
+                "mark": {"type": "text", **beside, "color": "var(--ink)", "fontSize": 13},
+                "encoding": {"text": {"field": "text"}},
+            },
+        ],
+    }

@@ -3,7 +3,7 @@
 from bert_tf.extension import Extension, NewCommand, RunPage
 
 EXTENSION = Extension(
-    page=RunPage(f"{__name__}.run_page:write", f"{__name__}.run_page:prepare"),
+    page=RunPage(f"{__name__}.page:write_of_run", f"{__name__}.page:prepare"),
     times={"page": ("page", "unaccounted")},
     commands={
         "report": NewCommand(

@@ -10,7 +10,7 @@ from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_ob
 from bert_tf.profiling import wall_clock
 from bert_tf.profiling.timing_file import WALL
 
-_WHOLE, _COUNT = "batch", "steps"
+_COUNT = "steps"
 _SMALL = 0.5  # percent of the wall time
 
 Part = dict[str, Any]  # of a step's time: name, mean in seconds, percent of all parts

@@ -2,33 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import statistics
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.extensions.report import (
-    charts,
-    costs,
-    curves,
-    headline,
-    outcome,
-    panels,
-    run_files,
-    scripts,
-    settings,
-    wording,
-)
-from bert_tf.extensions.report.run_files import Group, Run
-from bert_tf.io import atomic
+from bert_tf import run_layout
+from bert_tf.errors import BertError
+from bert_tf.extensions.report import charts, costs, curves, outcome, panels, run_files, scripts, wording
+from bert_tf.extensions.report.run_files import Group, Run, mapping
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log
 from bert_tf.metrics.values import is_cost
+from bert_tf.profiling.wall_clock import WALL
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
 _COSTED = 12  # runs whose time tables are shown
 _DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
+_OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
+_OF_MODEL = "bert_config"
+_DIGEST = "_sha256"
+_NONE = "-"
+
+
+def prepare() -> None:
+    """Starts Vega in a thread: the first chart of a process is the slowest."""
+    threading.Thread(target=_start_vega, name="start Vega").start()
+
+
+def _start_vega() -> None:
+    with contextlib.suppress(Exception):  # `write_of_run` reports the same failure
+        charts.svg(charts.line_chart([charts.Curve("", 0, range(2), range(2))]))
+        scripts.vega()
+
+
+@WALL.span("page")
+def write_of_run(folder: Path) -> None:
+    """Writes the page of a run that ends, if the folder holds more than predictions; failure is only a warning."""
+    if not any((folder / name).is_file() for name in _OF_RUNS):
+        return
+    try:
+        write(folder / run_layout.PAGE, run_files.read_runs([folder]))
+        log.info("the report is %s", folder / run_layout.PAGE)
+    except Exception as error:
+        reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
+        log.warning("no %s: %s", run_layout.PAGE, reason)
 
 
 def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
@@ -62,12 +86,12 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
-        "headed": headline.figures(groups[0]) if len(groups) == 1 else [],
+        "headed": outcome.headline(groups[0]) if len(groups) == 1 else [],
         "title": _title(groups),
         "collapsed": list(_collapsed(runs)),
         "unfinished": sum(run.own is None for run in runs),
         "made": time.strftime("%Y-%m-%d %H:%M"),
-        "states": [headline.state(run) for run in runs],
+        "states": [outcome.state(run) for run in runs],
         "key": _key(drawn) if len(runs) > 1 else [],
         "not_drawn": len(groups) - len(drawn),
         "scores": scores,
@@ -85,9 +109,9 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "panels": panels.of_extensions(runs),
         "details": _details(compared),
         "left_out": max(len(runs) - _COMPARED, 0) if len(runs) > 1 else 0,
-        "differences": settings.differences(runs) if len(runs) > 1 else {},
-        "tables": [settings.tables(run) for run in runs],
-        "environments": [settings.environment(run) for run in runs],
+        "differences": differences(runs) if len(runs) > 1 else {},
+        "tables": [tables(run) for run in runs],
+        "environments": [environment(run) for run in runs],
     }
 
 
@@ -164,3 +188,43 @@ def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
         }
         for run, evaluated, split in splits
     ]
+
+
+def tables(run: Run) -> dict[str, dict[str, str]]:
+    """Values of the configuration by name, by title."""
+    training = run.training
+    flags = (word[2:].partition("=") for word in shlex.split(run.command) if word.startswith("--"))
+    by_flag = {name: value if equals else "true" for name, equals, value in flags}
+    rest = {key: value for key, value in training.items() if key != _OF_MODEL and not key.endswith(_DIGEST)}
+    by_title = {
+        "Flags": by_flag,
+        "Training": {key: value for key, value in rest.items() if key not in by_flag},
+        "Model": mapping(training, _OF_MODEL),
+        "Schedule": mapping(run.record, "schedule"),
+        "Own data": mapping(run.record, "columns"),
+        "Fingerprints (sha256)": {k[: -len(_DIGEST)]: v for k, v in training.items() if k.endswith(_DIGEST)},
+    }
+    return {title: {name: value_text(value) for name, value in rows.items()} for title, rows in by_title.items() if rows}
+
+
+def environment(run: Run) -> dict[str, str]:
+    rows = {**mapping(run.record, "machine"), **mapping(run.record, "versions")}
+    return {name: value_text(value) for name, value in rows.items()}
+
+
+def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Values of each run by name, only where they differ."""
+    flat = [{key: row for rows in (*tables(run).values(), environment(run)) for key, row in rows.items()} for run in runs]
+    names = dict.fromkeys(name for rows in flat for name in rows)
+    values = {name: [rows.get(name, _NONE) for rows in flat] for name in names}
+    return {name: of_runs for name, of_runs in values.items() if len(set(of_runs)) > 1}
+
+
+def value_text(value: Any) -> str:
+    if value is None or value in ("", []):
+        return _NONE
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list) and not any(isinstance(part, (dict, list)) for part in value):
+        return ", ".join(map(value_text, value))
+    return value if isinstance(value, str) else documents.to_json(value)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.extensions.reproduce.facts import Published
-from bert_tf.extensions.reproduce.forms import FormFound
-from bert_tf.extensions.reproduce.verdicts import OUTSIDE, Row
+from bert_tf.extensions.reproduce.verdicts import OUTSIDE, FormFound, Row
 from bert_tf.io import atomic, documents
 
 JSON_NAME, MARKDOWN_NAME = "reproduction.json", "reproduction.md"

@@ -19,11 +19,10 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.estimator.run_folder import writing
-from bert_tf.extensions.reproduce import forms, report, verdicts
+from bert_tf.extensions.reproduce import report, verdicts
 from bert_tf.extensions.reproduce.facts import INPUT_IDS, TOKENS, Published, Variable
-from bert_tf.extensions.reproduce.forms import FormFound
 from bert_tf.extensions.reproduce.report import Distribution, Report
-from bert_tf.extensions.reproduce.verdicts import Measured, Outcome
+from bert_tf.extensions.reproduce.verdicts import FormFound, Measured, Outcome
 from bert_tf.extensions.series.seeds import SeedResult, train_each
 from bert_tf.extensions.series.table import spread
 from bert_tf.io import atomic, documents, log_form
@@ -58,7 +57,7 @@ def reproduce(settings: ReproduceSettings, *, environment: Mapping[str, str]) ->
             return None
         run, results = series.first.run, series.results
         device = _device(run.machine.plan.devices[0], system, environment)
-        lines = forms.found_in((folder / LOG).read_text(encoding="utf-8").splitlines())
+        lines = verdicts.found_in((folder / LOG).read_text(encoding="utf-8").splitlines())
         rows = verdicts.compare(published, _measured(run, folder, results, lines, device))
         collapsed = {result.seed: result.collapsed for result in results if result.collapsed}
         compared = Report(published, command(run), rows, distributions(published, results), collapsed, lines)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bert_tf.config import BertConfig
-from bert_tf.extensions.reproduce import forms
-from bert_tf.extensions.reproduce.facts import Published, Variable, digest
-from bert_tf.extensions.reproduce.forms import FormFound
+from bert_tf.extensions.reproduce.facts import FORMS, Published, Variable, digest
 
 EQUAL, WITHIN, OUTSIDE, NOT_COMPARABLE = "equal", "within the published range", "outside", "not comparable"
+MISSING = "missing"  # of a form of log lines
 
 # Properties that must be equal for a row to be comparable.
 DATA, VOCABULARY, WEIGHTS, HARDWARE, LENGTH = "data", "vocabulary", "weights", "hardware", "length"
@@ -28,6 +28,7 @@ _SIZES = (
     "type_vocab_size",
 )
 _LAYER = re.compile(r"/layer_(\d+)/")
+_PREFIX = re.compile(r"[DIWE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]+:\d+\] ")  # absl's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,25 @@ class Outcome:
     examples_per_second: float  # of training, the median of the logged ones
     steps_per_second: float  # likewise
     collapsed: str | None = None  # why nothing was learned; None if something was
+
+
+class FormFound(NamedTuple):
+    """A form and its number of lines in a log."""
+
+    form: str
+    lines: int
+    verdict: str  # EQUAL, MISSING, or NOT_COMPARABLE for the reason
+    reason: str
+
+
+def found_in(log: Iterable[str]) -> list[FormFound]:
+    """Counts the log's lines of each form; lines may have absl's prefix."""
+    lines = [_PREFIX.sub("", line, count=1).strip() for line in log]
+    forms = []
+    for form, (pattern, reason) in FORMS.items():
+        count = sum(re.fullmatch(pattern, line) is not None for line in lines)
+        forms.append(FormFound(form, count, NOT_COMPARABLE if reason else EQUAL if count else MISSING, reason))
+    return forms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,5 +240,5 @@ def _memory(rows: _Rows, published: Published, kind: str, model: str, limit_mb: 
 
 
 def _log(rows: _Rows, measured: Measured) -> Row:
-    comparable = [form for form in measured.forms if form.verdict != forms.NOT_COMPARABLE]
-    return rows.all_of("forms of log lines", {form.form: form.verdict == forms.EQUAL for form in comparable})
+    comparable = [form for form in measured.forms if form.verdict != NOT_COMPARABLE]
+    return rows.all_of("forms of log lines", {form.form: form.verdict == EQUAL for form in comparable})

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.errors import DataError
-from bert_tf.extensions.vocabulary.counting import Counts
-from bert_tf.extensions.vocabulary.training import LONGEST
+from bert_tf.extensions.vocabulary.counting import LONGEST, Counts
 from bert_tf.io import files
 from bert_tf.tokenization.characters import CHUNK, words
 from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary

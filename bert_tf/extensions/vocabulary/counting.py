@@ -11,6 +11,7 @@ from bert_tf.tokenization.characters import Rules, words
 from bert_tf.tokenization.vocabulary import UNK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
+LONGEST = 64  # characters of a word that becomes a piece: longer ones are not words, and TensorFlow Text cannot match them
 _MOST_CHUNKS = 1 << 20  # distinct chunks that wait to be cut into words
 _MOST_WORDS = 1 << 24  # kept words, in some 2 GB
 

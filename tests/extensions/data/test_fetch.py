@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from bert_tf.extensions.data import fetch, mrpc
+from bert_tf.errors import DataError
+from bert_tf.extensions.data import fetch
 from bert_tf.tasks.glue import TASKS
-from tests.extensions.data.test_mrpc import MRPC_HEADER, MRPC_TEST, MRPC_TRAIN
+from tests.tasks.refusals import refusal
 
 COLA = {"train.tsv": b"own\t1\t\tOne.\n", "dev.tsv": b"own\t0\t*\tTwo the.\n", "test.tsv": b"index\tsentence\n0\tThree.\n"}
 COLA_ZIP = "glue/data/CoLA.zip"
@@ -242,10 +243,13 @@ def test_what_a_kill_has_left_is_completed_or_deleted(site, data_dir, monkeypatc
     assert len(site.asked) == 2
 
 
+MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+MRPC_TRAIN = (MRPC_HEADER, '1\t10\t11\tIt " rains .\tRain .', "0\t12\t13\tOne .\tTwo .", "1\t14\t15\tThree .\tDrei .")
+MRPC_TEST = (MRPC_HEADER, "1\t20\t21\tFour .\tVier .", "0\t22\t23\tFive .\tSix .")
 CORPUS = {
-    mrpc.TRAIN_NAME: "\n".join(["\ufeff" + MRPC_TRAIN[0], *MRPC_TRAIN[1:], ""]).encode(),
-    mrpc.TEST_NAME: "\n".join(["\ufeff" + MRPC_TEST[0], *MRPC_TEST[1:], ""]).encode(),
-    mrpc.DEV_IDS_NAME: b"12\t13\n",
+    fetch.TRAIN_NAME: "\n".join(["\ufeff" + MRPC_TRAIN[0], *MRPC_TRAIN[1:], ""]).encode(),
+    fetch.TEST_NAME: "\n".join(["\ufeff" + MRPC_TEST[0], *MRPC_TEST[1:], ""]).encode(),
+    fetch.DEV_IDS_NAME: b"12\t13\n",
 }
 
 
@@ -264,17 +268,55 @@ def test_mrpc_is_made_of_the_corpus_and_every_task_that_is_published_can_be_fetc
         assert [(dataset.folder, {*dataset.files}) for dataset in fetch.DATASETS[name]] == [(name, wanted)]
 
 
+def corpus(folder, train=MRPC_TRAIN, test=MRPC_TEST, ids=("12\t13",), end="\n"):
+    """Writes the corpus; returns the paths of its files."""
+    paths = []
+    for name, start, lines in (("train", "\ufeff", train), ("test", "\ufeff", test), ("ids", "", ids)):
+        paths.append(folder / f"{name}.txt")
+        paths[-1].write_bytes((start + "".join(f"{line}{end}" for line in lines)).encode())
+    return paths
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_pairs_of_the_list_are_dev_and_test_is_numbered(tmp_path, end):
+    assert fetch.split_mrpc(*corpus(tmp_path, end=end)) == {
+        "train.tsv": f"\ufeff{MRPC_HEADER}\n{MRPC_TRAIN[1]}\n{MRPC_TRAIN[3]}\n",
+        "dev.tsv": f"\ufeff{MRPC_HEADER}\n{MRPC_TRAIN[2]}\n",
+        "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t20\t21\tFour .\tVier .\n1\t22\t23\tFive .\tSix .\n",
+    }
+    dev = fetch.split_mrpc(*corpus(tmp_path, ids=("14\t15", "10\t11")))["dev.tsv"]
+    assert [line.split("\t")[1] for line in dev.splitlines()[1:]] == ["10", "14"]  # in the order of the corpus
+    for name, text in fetch.split_mrpc(*corpus(tmp_path)).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [len(TASKS["MRPC"].examples(tmp_path, name)) for name in ("train", "dev", "test")] == [2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"ids": ("12\t13", "98\t99", "97\t96")}, "{2}:2: {0} lacks 2 of these pairs, the first is 98 and 99"),
+        ({"test": (*MRPC_TEST, "1\t2\t3")}, "{1}:4: 3 cells, expected 5; cells are separated by tabs"),
+        (None, "{2}: cannot read the file: No such file or directory"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path, changes, problem):
+    paths = corpus(tmp_path, **(changes or {}))
+    if changes is None:
+        paths[2].unlink()
+    assert refusal(DataError, fetch.split_mrpc, *paths) == problem.format(*paths)
+
+
 @pytest.mark.parametrize("ids_name", ["dev_ids.tsv", "mrpc_dev_ids.tsv"])
 def test_mrpc_is_made_of_files_that_the_user_has(tmp_path, ids_name, monkeypatch, caplog):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     source = tmp_path / "data/MRPC"  # where its files are to lie
     source.mkdir(parents=True)
     for name, text in CORPUS.items():
-        (source / (ids_name if name == mrpc.DEV_IDS_NAME else name)).write_bytes(text)
+        (source / (ids_name if name == fetch.DEV_IDS_NAME else name)).write_bytes(text)
     assert bert_tf.fetch_data("MRPC", source_dir=source) == [source]
     assert caplog.text.count("the result may differ too") == 3
     assert len(TASKS["MRPC"].examples(source, "train")) == 2
-    assert (source / mrpc.TRAIN_NAME).read_bytes() == CORPUS[mrpc.TRAIN_NAME]
+    assert (source / fetch.TRAIN_NAME).read_bytes() == CORPUS[fetch.TRAIN_NAME]
 
 
 URL = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_train.txt"

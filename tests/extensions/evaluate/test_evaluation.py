@@ -21,8 +21,7 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.extensions.evaluate import command, evaluation
 from bert_tf.extensions.evaluate.evaluation import Dataset, divided
-from bert_tf.extensions.evaluate.results_table import ResultsTable
-from bert_tf.extensions.evaluate.rows import Row
+from bert_tf.extensions.evaluate.results_table import ResultsTable, Row
 from bert_tf.head_spec import HeadSpec
 from bert_tf.io import lock
 from bert_tf.runtime.devices import session_config

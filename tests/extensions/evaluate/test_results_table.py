@@ -7,8 +7,7 @@ import json
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.extensions.evaluate.results_table import ResultsTable
-from bert_tf.extensions.evaluate.rows import Row, for_screen, glue_of, glue_score
+from bert_tf.extensions.evaluate.results_table import ResultsTable, Row, for_screen, glue_of, glue_score
 
 SETTINGS = {"data_sha256": "5", "max_seq_length": 24}
 INTERVALS = {"accuracy": [0.5, 0.90625], "f1": [0.6, 0.9]}

@@ -91,15 +91,20 @@ def test_the_phases_of_the_recorded_steps_are_measured(recorded):
     assert (timing["first_steps"], timing["traced_steps"], timing["steps"]) == (5, 1, 6)  # of 12; 6 is recorded
 
 
-def test_a_batch_that_goes_to_a_device_has_a_phase_for_it(tmp_path, recorded):
+def test_a_batch_that_goes_to_a_device_has_a_phase_for_it_also_under_nsight_systems(tmp_path, recorded, monkeypatch):
     """No GPU is at hand: the stamp is added as for one, and the losses stay those of a run without it."""
-    phases = json.loads((record(tmp_path, (4, 6), copies=True) / "phases.json").read_text())
+    monkeypatch.setattr(hook, "_TRACED", 2)
+    folder = record(tmp_path, (3, 6), copies=True, environment={"NSYS_PROFILING_SESSION_ID": "1"})
+    phases = json.loads((folder / "phases.json").read_text())
     parts = ["data", "copy to device", "forward", "backward", "optimizer"]
     assert set(phases) == {"steps", *parts, "batch"}
     # On a CPU nothing waits for the copy: it may end in a later phase, and phases then overlap.
     assert all(0 < phases[name] <= phases["batch"] for name in parts)
     copied, plain = ([line["loss"] for line in toy.metrics_lines(folder)] for folder in (tmp_path, recorded.parent))
     assert copied == pytest.approx(plain, rel=1e-5)
+    # TensorFlow's profiler is left off, and of a long range the last steps are traced.
+    assert sorted(path.name for path in folder.iterdir()) == ["chrome_trace_step6.json", "operations.json", "phases.json"]
+    assert (phases["steps"], tables(folder)[0].steps) == (4, 2)
 
 
 def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
@@ -116,15 +121,6 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
         sums = graph.get_operation_by_name(hook.COPIED + stamps.RECEIVED).inputs
         assert [tensor.device for tensor in sums] == ["/device:GPU:1", "/device:GPU:0"]
         assert graph.get_operation_by_name(hook.COPIED).device == "/device:CPU:0"
-
-
-def test_under_nsight_systems_tensorflow_s_profiler_is_left_off_and_of_a_long_range_the_last_steps_are_traced(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(hook, "_TRACED", 2)
-    folder = record(tmp_path, (3, 6), environment={"NSYS_PROFILING_SESSION_ID": "1"})
-    assert sorted(path.name for path in folder.iterdir()) == ["chrome_trace_step6.json", "operations.json", "phases.json"]
-    assert tables(folder)[0].steps == 2
 
 
 def tables(folder):

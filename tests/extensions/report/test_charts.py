@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.extensions.memory_trace.stacked_chart import stacked_chart
+from bert_tf.extensions.memory_trace.panel import stacked_chart
 from bert_tf.extensions.report import charts
 from bert_tf.extensions.report.charts import SMOOTHED_FROM, Curve, line_chart, thinned
 from tests.extensions.report.drawn import AREAS, LINES, POINTS, SVG, following, numbers, paths, picture, texts, told

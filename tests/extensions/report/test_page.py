@@ -230,15 +230,6 @@ def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path)
     assert "small mean of 2 seeds, in a band from the lowest to the highest" in text
 
 
-def test_folds_of_a_cross_validation_have_a_mean(tmp_path):
-    for fold, accuracy in ((1, 0.4), (2, 0.6)):
-        example.finished(tmp_path / "cv" / f"fold-{fold}", accuracy=accuracy, train_examples_sha256=f"rows without {fold}")
-    text = outline(tmp_path / "cv").text
-    assert text.startswith("cv: RTE, 2 folds")
-    assert "mean of 2 folds 0.5000 sd 0.1414" in text
-    assert "a mean over them would say nothing" not in text
-
-
 def test_loads_nothing_from_elsewhere_and_policy_lets_its_own_scripts_run_and_no_other(finished):
     text = page.render(run_files.read_runs([finished]))
     found = Outline(text)
@@ -296,3 +287,29 @@ def test_half_a_character_is_written(finished):
     example.write_lines(finished / "wrong_examples.jsonl", [{**example.WRONG, "text_a": "half \ud800"}])
     page.write(finished / "report.html", run_files.read_runs([finished]))
     assert "half ?" in (finished / "report.html").read_text(encoding="utf-8")
+
+
+def test_tables_of_the_configuration(tmp_path):
+    (run,) = run_files.read_runs([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
+    tables = page.tables(run)
+    assert tables["Flags"] == {"task_name": "RTE", "seed": "7"}
+    assert tables["Training"] == {"train_batch_size": "8"}  # what flags say stands there only
+    assert tables["Model"] == {"hidden_size": "8"}
+    assert tables["Fingerprints (sha256)"] == {"vocabulary": "ab"}
+    machine = {"strategy": "one_device", "devices": "/device:CPU:0", "replicas": "1"}
+    assert page.environment(run) == {**machine, "tensorflow": "2.15.1"}
+    (tmp_path / "run_config.json").unlink()
+    (run,) = run_files.read_runs([tmp_path])
+    assert (page.tables(run), page.environment(run)) == ({}, {})
+
+
+def test_only_differences_between_runs(tmp_path):
+    runs = run_files.read_runs([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
+    assert page.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), ([], "-"), (1e-12, "1e-12"), ([1, None], "1, -"), (True, "true"), ({"a": 1}, '{"a": 1}')]
+)
+def test_values_as_a_person_writes_them(value, text):
+    assert page.value_text(value) == text

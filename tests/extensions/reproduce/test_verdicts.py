@@ -6,10 +6,21 @@ import pytest
 
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.config import BertConfig
-from bert_tf.extensions.reproduce.facts import GTX1060, INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
-from bert_tf.extensions.reproduce.forms import EQUAL, FORMS, MISSING, NOT_COMPARABLE, FormFound, found_in
+from bert_tf.extensions.reproduce.facts import FORMS, GTX1060, INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
 from bert_tf.extensions.reproduce.report import Distribution, Report, to_markdown
-from bert_tf.extensions.reproduce.verdicts import OUTSIDE, WITHIN, Measured, Outcome, Row, compare
+from bert_tf.extensions.reproduce.verdicts import (
+    EQUAL,
+    MISSING,
+    NOT_COMPARABLE,
+    OUTSIDE,
+    WITHIN,
+    FormFound,
+    Measured,
+    Outcome,
+    Row,
+    compare,
+    found_in,
+)
 from bert_tf.training.run_spec import configured
 from tests import classifier
 

@@ -19,7 +19,7 @@ from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
 from bert_tf.extensions.vectors.text_encoder import Encoder
-from bert_tf.extensions.vocabulary import training
+from bert_tf.extensions.vocabulary import make
 from bert_tf.io import lock
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import huggingface
@@ -101,8 +101,8 @@ def test_files_patterns_compressed_ones_and_a_pipe_are_one_corpus(corpus, tmp_pa
 
 
 def test_a_vocabulary_that_another_command_writes_meanwhile_is_kept(corpus, tmp_path, call, monkeypatch):
-    train, output = training.train, tmp_path / "vocab.txt"
-    monkeypatch.setattr(training, "train", lambda *given, **named: (output.write_text("other"), train(*given, **named))[1])
+    train, output = make.train, tmp_path / "vocab.txt"
+    monkeypatch.setattr(make, "train", lambda *given, **named: (output.write_text("other"), train(*given, **named))[1])
     status, _, err = call("make", corpus, "--size=60", f"--output={output}")
     assert (status, err[-1]) == (2, f"error: {output}: already exists; name another --output, or add --overwrite")
     assert output.read_text() == "other"

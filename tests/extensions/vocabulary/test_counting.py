@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.vocabulary import additions, counting, training
+from bert_tf.extensions.vocabulary import additions, counting, make
 from bert_tf.extensions.vocabulary.counting import Counts
 from bert_tf.tokenization.characters import CHUNK, Rules, words
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
@@ -128,28 +128,28 @@ def many_words():
 
 
 def pieces_of(text, **settings):
-    tokenizer = WordPieceTokenizer(Vocabulary(training.train(counts_of(), **settings).tokens))
+    tokenizer = WordPieceTokenizer(Vocabulary(make.train(counts_of(), **settings).tokens))
     return [piece.token for piece in tokenizer.tokenize(text)]
 
 
 def test_words_are_joined_but_not_those_that_are_too_long_and_special_pieces_come_first():
-    tokens = training.train(counts_of(), size=80, unused=2).tokens
+    tokens = make.train(counts_of(), size=80, unused=2).tokens
     assert tokens[:8] == ("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "!")
     expected = ["naive", "keepers", "keep", "東", "京", "houses", "!"]
     assert pieces_of("Naïve KEEPERS keep 東京 houses!", size=200) == expected
-    made = training.train(counts_of(["ab" * 40] * 9), size=200)
+    made = make.train(counts_of(["ab" * 40] * 9), size=200)
     assert max(map(len, made.tokens)) == len("[MASK]")
 
 
 def test_neither_threads_nor_the_order_or_the_size_of_the_corpus_matter(monkeypatch):
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
-    first = training.train(many_words(), size=400).tokens
+    first = make.train(many_words(), size=400).tokens
     backwards = Counts(Counter(dict(reversed(list(many_words().words.items())))), 1)
-    assert training.train(backwards, size=400).tokens == first
+    assert make.train(backwards, size=400).tokens == first
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
-    assert training.train(many_words(), size=400).tokens == first
-    monkeypatch.setattr(training, "_MOST_FED", many_words().total // 3)
-    assert training.train(many_words(), size=400).tokens == first
+    assert make.train(many_words(), size=400).tokens == first
+    monkeypatch.setattr(make, "_MOST_FED", many_words().total // 3)
+    assert make.train(many_words(), size=400).tokens == first
 
 
 @pytest.mark.parametrize("text", [" ".join(SENTENCES), "vest"])  # the corpus has a v within words alone
@@ -158,15 +158,15 @@ def test_no_character_of_the_corpus_is_unknown(text):
 
 
 def test_characters_below_the_limit_are_left_out_and_marks_not_in_the_middle_of_words():
-    made = training.train(counts_of([*SENTENCES, "quiz"]), size=200)
+    made = make.train(counts_of([*SENTENCES, "quiz"]), size=200)
     assert made.left_out == {"q": 1, "z": 1}
     assert not {"q", "##q", "quiz"} & set(made.tokens)
-    tokens = set(training.train(counts_of(lower_case=False), size=200).tokens)
+    tokens = set(make.train(counts_of(lower_case=False), size=200).tokens)
     assert {"東", "!", ";", "The", "Naïve"} < tokens
     assert not {"##東", "##!", "##;"} & tokens
 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
-    monkeypatch.setattr(training.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(make.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FlagError, match="pip install 'tokenizers>=0.20"):
-        training.refuse_missing()
+        make.refuse_missing()
