@@ -109,7 +109,8 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     planned = plan(settings, environment=environment)
     watch = None
     if planned.cluster is None:
-        os.environ.pop(TF_CONFIG, None)  # tf.estimator reads it, and requires a chief in it
+        if TF_CONFIG in environment:  # of one machine; inference leaves that of a later training
+            os.environ.pop(TF_CONFIG, None)  # tf.estimator reads it, and requires a chief in it
     else:
         from bert_tf.runtime.peers import Watch, require_free_port
 

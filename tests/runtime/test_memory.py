@@ -2,6 +2,7 @@
 
 import contextlib
 import mmap
+import os
 from types import SimpleNamespace
 from unittest import mock
 
@@ -107,7 +108,9 @@ def test_the_log_says_what_there_is_and_which_gpu_it_is(memory_of, caplog, monke
     monkeypatch.setattr(machine.diagnosis, "unused_gpu_warning", lambda: None)
     settings = DeviceSettings(device="/GPU:1")
     memory_of(BIG, SLICE, device="/GPU:1")
+    monkeypatch.setenv("TF_CONFIG", "{}")
     machine.describe(machine.set_up(settings, environment={}), settings, {})
+    assert os.environ.pop("TF_CONFIG") == "{}"  # a later training's
     assert "memory for tensors on each GPU: 9728 MiB" in caplog.text
     assert "only --device=/GPU:1 is visible, as /GPU:0" in caplog.text
 

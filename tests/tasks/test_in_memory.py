@@ -66,6 +66,9 @@ def test_a_data_frame_is_rows_named_by_its_index():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["a", "b", "c"]})
     found = [read_rows(rows, "test", kind=None) for rows in (frame, frame[1:], frame["text"])]
+    frame = pandas.DataFrame({"id": ["7"], "label": ["x"], "text": ["a"]})
+    (row,) = (row for _, row in frame.iterrows())
+    assert one(row) == SentenceExample("7", "a", None, "x")
     assert [[example.guid for example in rows] for rows in found] == [
         *(["test-0", "test-1", "test-2"], ["1", "2"], ["test-0", "test-1", "test-2"])
     ]

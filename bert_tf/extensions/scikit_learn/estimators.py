@@ -78,7 +78,8 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.verbose = verbose
 
-    def _train(self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:
+    def _train(self, X: Any, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:  # noqa: N803
+        columns = _column_names(X)
         parameters = {**self.get_params(deep=False), **self._further_settings()}
         foreign = [name for name in _NOT_OF_ONE_MODEL if parameters.get(name) is not None]
         if foreign:
@@ -91,6 +92,8 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         with contextlib.nullcontext() if self.verbose else progress.quiet():
             model = fine_tune(rows_of_task, output_dir=folder, overwrite_output_dir=True, **chosen)
         self.n_features_in_ = max(map(len, rows))
+        if columns is not None:
+            self.feature_names_in_ = columns
         self._keep(model, temporary)
 
     def _further_settings(self) -> Mapping[str, Any]:
@@ -113,12 +116,16 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         """Frees the model of an earlier `fit`; without attributes of a fit the estimator is not fitted."""
         if hasattr(self, "_close"):
             self._close()
-        for name in (*_STATE, "_close", "_files", "classes_", "n_features_in_"):
+        for name in (*_STATE, "_close", "_files", "classes_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
     def _predictions(self, X: Any) -> Sequence[Any]:  # noqa: N803  (as scikit-learn calls it)
         check_is_fitted(self)
-        rows = _texts(X)
+        rows, columns, fitted = _texts(X), _column_names(X), getattr(self, "feature_names_in_", None)
+        if columns is not None and fitted is not None and list(columns) != list(fitted):
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: {list(fitted)}, not {list(columns)}"
+            )
         if not hasattr(self, "_model"):  # it was unpickled
             temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
             for name, content in self._files.items():
@@ -165,6 +172,7 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
       verbose: whether to show progress on a terminal or in a notebook.
       classes_: labels, sorted; for several labels per row, the column numbers of y.
       n_features_in_: texts per row, 1 or 2.
+      feature_names_in_: columns of a data frame, which those of `predict` must have in the same order.
     """
 
     def fit(self, X: Any, y: Any) -> BertClassifier:  # noqa: N803
@@ -184,13 +192,13 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
             matrix = np.asarray(labels.todense() if hasattr(labels, "todense") else labels)
             classes: Array = np.arange(matrix.shape[1])
             names = list(map(str, classes))
-            self._train(rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
+            self._train(X, rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
         else:
             classes, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(f"BertClassifier needs rows of at least 2 classes; there is only one class: {classes[0]!r}")
             names = _names(classes)
-            self._train(rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
+            self._train(X, rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
         self.classes_ = classes
         return self
 
@@ -242,7 +250,7 @@ class BertRegressor(RegressorMixin, _BertEstimator):  # type: ignore[misc]
         """
         rows, labels = _checked(X, y)
         numbers = check_array(column_or_1d(labels, warn=True), ensure_2d=False, dtype=np.float64)
-        self._train(rows, numbers.tolist(), problem=REGRESSION)
+        self._train(X, rows, numbers.tolist(), problem=REGRESSION)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -269,6 +277,12 @@ def _checked(X: Any, y: Any) -> tuple[list[tuple[Any, ...]], Any]:  # noqa: N803
     labels = np.asarray(values)
     check_consistent_length(rows, labels)
     return rows, labels
+
+
+def _column_names(X: Any) -> Array | None:  # noqa: N803
+    """Those of a data frame, if all are texts."""
+    names = list(getattr(X, "columns", ()))
+    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
 
 
 def _texts(X: Any) -> list[tuple[Any, ...]]:  # noqa: N803

@@ -26,6 +26,7 @@ from bert_tf.extensions.serve.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, R
 from bert_tf.extensions.serve.settings import ServeConfig, names_of
 from bert_tf.extensions.serve.worker import Description
 from bert_tf.extensions.serve.workers import Launch, Workers
+from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import BEST, LIST
 from bert_tf.training.settings import with_threads
@@ -267,7 +268,12 @@ class Watch:
 
     def has_changed(self) -> bool:
         """True if changed and the same as in the previous call: a file that is being written is left to its writer."""
-        before, self._seen = self._seen, self._look()
+        before = self._seen
+        try:
+            self._seen = self._look()
+        except OSError as error:  # a network drive that does not answer
+            log.warning("%s: cannot be watched: %s", self._run, files.reason(error))
+            return False
         if self._seen in (self._known,) or self._seen != before or not any(self._seen):
             return False
         self._known = self._seen

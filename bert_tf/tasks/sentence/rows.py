@@ -128,6 +128,8 @@ def is_missing(value: object) -> bool:
 
 def _plain(value: Any) -> Any:
     """Returns a row with lists for arrays, and None for the missing values of pandas that cannot be compared."""
+    if hasattr(value, "iloc") and all(isinstance(name, str) for name in value.index):  # a row of a data frame
+        value = value.to_dict()
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     if type(value) in (list, tuple):

@@ -203,6 +203,11 @@ def test_pairs_are_read_several_labels_are_a_matrix_and_any_names_are_labels():
         pairs = form([tuple(row.split()) for row in ROWS])
         model = bert_tf.BertRegressor().fit(pairs, range(12))
         assert (model.n_features_in_, model.score(pairs, range(12)) > 0.99) == (2, True)
+    frame = pd.DataFrame({"question": ROWS, "answer": ROWS})
+    model = bert_tf.BertRegressor().fit(frame, range(12))
+    assert model.feature_names_in_.tolist() == ["question", "answer"]
+    with pytest.raises(ValueError, match="^The feature names should match"):
+        model.predict(frame[["answer", "question"]])
     several = np.array([[number > 5, number < 9, number % 3] for number in range(12)]) * 1 > 0
     model = bert_tf.BertClassifier().fit(ROWS, several.astype(int))
     assert (model.predict_proba(ROWS).shape, model.classes_.tolist()) == ((12, 3), [0, 1, 2])

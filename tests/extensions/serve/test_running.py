@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib.util
+from unittest import mock
 
 import pytest
 
@@ -92,3 +94,15 @@ def test_a_changed_file(tmp_path, files, watched, changed, answers):
     else:
         (tmp_path / changed).write_text("20")
     assert [watch.has_changed() for _ in range(3)] == answers
+
+
+def test_a_drive_that_does_not_answer_is_looked_at_again(tmp_path, monkeypatch, caplog):
+    (tmp_path / "checkpoint").write_text("1")
+    watch = Watch(tmp_path)
+    (tmp_path / "checkpoint").write_text("20")
+    assert not watch.has_changed()
+    with monkeypatch.context() as patch:
+        patch.setattr(Watch, "_look", mock.Mock(side_effect=OSError(errno.ESTALE, "stale")))
+        assert not watch.has_changed()
+    assert f"{tmp_path}: cannot be watched" in caplog.text
+    assert watch.has_changed()
