@@ -74,6 +74,9 @@ class Session:
             self._closed = True
             self._forget()
 
+    def __getstate__(self) -> dict[str, Any]:
+        raise BertError(f"{self!r} cannot be sent to another process; load it there: bert_tf.load({self.checkpoint!r})")
+
     def __enter__(self: T) -> T:
         return self
 

@@ -272,6 +272,8 @@ def _readable_errors(path: str) -> Iterator[None]:
 def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
     """Opens an output (`-` for standard output) for its parts, assembled when the block ends."""
     if output == PIPE:
+        if not hasattr(sys.stdout, "buffer"):
+            raise OutputError("standard output is that of a notebook, which takes no bytes; name a file")
         yield sys.stdout.buffer
         return
     with _alone(output), atomic.replacing(output) as temporary:

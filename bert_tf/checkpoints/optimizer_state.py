@@ -7,6 +7,7 @@ in TensorFlow's format and written before model.ckpt-N: if a checkpoint lacks it
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from bert_tf.checkpoints.reader import CheckpointReader, problem_of_saved
 from bert_tf.io import atomic
 from bert_tf.run_layout import OPTIMIZER
 
+_NOT_OF_FOLDERS = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)  # where only files can be synced
 _MOMENT = "/adam_m"  # name suffix of first moments
 
 
@@ -93,5 +95,8 @@ def to_disk(checkpoint: str) -> None:
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
+        except OSError as error:
+            if not (path.is_dir() and error.errno in _NOT_OF_FOLDERS):
+                raise
         finally:
             os.close(number)

@@ -142,6 +142,12 @@ def test_pipes_say_what_files_say_and_leave_no_file_where_they_fail(source, tmp_
     assert whole.read_bytes() == expected
 
 
+def test_the_output_of_a_notebook_takes_no_bytes(monkeypatch):
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    with pytest.raises(OutputError, match="name a file"), stream.opened("-", None):
+        pass
+
+
 def test_what_a_killed_command_left_of_a_pipe_is_deleted(tmp_path):
     for assemble in (None, lambda parts, whole: shutil.copy(parts, whole)):
         with stream.opened(str(tmp_path / "out.npz"), assemble) as file:

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import extension
 from bert_tf.batch import loading, tensorflow_engine
 from bert_tf.batch.job import ModelOverrides
@@ -212,8 +214,12 @@ def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypat
 
 
 def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monkeypatch):
-    with made(run) as model:
+    monkeypatch.chdir(run)
+    with bert_tf.load(".") as model:
+        monkeypatch.chdir("/")
         model.predict(PAIRS)
+    with pytest.raises(BertError, match=r"cannot be sent to another process; load it there: bert_tf.load\('/"):
+        pickle.dumps(model)
     with pytest.raises(ClosedError, match="was closed; load it again"):
         model.predict(PAIRS)
     model.close()  # once more does nothing

@@ -69,6 +69,8 @@ def test_a_data_frame_is_rows_named_by_its_index():
     frame = pandas.DataFrame({"id": ["7"], "label": ["x"], "text": ["a"]})
     (row,) = (row for _, row in frame.iterrows())
     assert one(row) == SentenceExample("7", "a", None, "x")
+    task = SentenceTask(train=pandas.DataFrame([["a", "x"], ["b", "y"]]), text_a="0", label_column="1")  # without a header
+    assert task.family.labels == ("x", "y")
     assert [[example.guid for example in rows] for rows in found] == [
         *(["test-0", "test-1", "test-2"], ["1", "2"], ["test-0", "test-1", "test-2"])
     ]
@@ -167,6 +169,7 @@ def test_one_row_is_not_rows(family, rows):
         (CLASSIFICATION, [10, 9, 1], ("1", "9", "10"), "accuracy"),
         (REGRESSION, [2], (), "pearson"),
         (MULTI_LABEL, [["x", "y"]], ("x", "y"), "micro_f1"),
+        (MULTI_LABEL, [set("yxvw")], ("v", "w", "x", "y"), "micro_f1"),
     ],
 )
 def test_labels_are_those_of_training_and_iterators_are_read_once(problem, found, labels, metric):
@@ -221,6 +224,7 @@ _OF_BODDY = {"train": QUEUES, "text_a": "boddy"}
     [
         (SentenceTask, {"labels": "no,yes"}, "labels='no,yes': give a list of names"),
         (SentenceTask, {"labels": 5}, "labels=5: give a list of names"),
+        (SentenceTask, {"labels": {"x", "y"}}, "give a list of names, in the order of the classes"),
         (SentenceTask, {"labels": ["x", "y", "x"]}, "a name is repeated"),
         (SentenceTask, {"labels": ["x"]}, "give at least two"),
         (SentenceTask, {"labels": ["x", None]}, "the label None is not a name"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings 
 _NOT_OF_ONE_MODEL = ("abstain", *DRIVERS)  # scikit-learn has its own loops, and needs a label for each row
 _DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
 _STATE = ("_model", "_temporary")  # attributes of this process
+_LOADING = threading.Lock()  # of what was unpickled, by one of the threads that use it
 
 
 class _BertEstimator(BaseEstimator):  # type: ignore[misc]
@@ -126,12 +128,13 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"The feature names should match those that were passed during fit: {list(fitted)}, not {list(columns)}"
             )
-        if not hasattr(self, "_model"):  # it was unpickled
-            temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
-            for name, content in self._files.items():
-                (Path(temporary.name) / name).write_bytes(content)
-            self._keep(load(temporary.name), temporary)
-            del self._files
+        with _LOADING:
+            if not hasattr(self, "_model"):  # it was unpickled
+                temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
+                for name, content in self._files.items():
+                    (Path(temporary.name) / name).write_bytes(content)
+                self._keep(load(temporary.name), temporary)
+                del self._files
         predictions: Sequence[Any] = self._model.predict(rows)
         return predictions
 

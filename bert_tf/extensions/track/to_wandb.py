@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.errors import FlagError
 from bert_tf.extensions.track import WANDB
 from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point, Tracker
 from bert_tf.io import documents
@@ -80,4 +81,6 @@ def connect(folder: Path) -> Wandb:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
 
+    if getattr(wandb, "run", None) is not None:  # `init` would return it
+        raise FlagError("wandb: this program has a run of its own; end it first, by wandb.finish()")
     return Wandb(wandb, folder)

@@ -239,7 +239,7 @@ def _chunk(options: VectorOptions) -> int:
 
 def _encoding(settings: EncodeSettings, model: Trained) -> dict[str, Any]:
     options = dataclasses.asdict(settings.options.of_model(model))
-    return {"checkpoint": model.prefix, **model.settings, **options, "dtype": settings.dtype}
+    return {"checkpoint": os.path.abspath(model.prefix), **model.settings, **options, "dtype": settings.dtype}
 
 
 def _determining(settings: EncodeSettings, encoder: TextEncoder) -> dict[str, Any]:

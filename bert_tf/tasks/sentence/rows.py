@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar, Union
 
 from bert_tf.errors import DataError, unknown_name
@@ -158,7 +158,8 @@ def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
 
 def _named_by_index(frame: Any) -> list[dict[str, Any]]:
     """Returns the rows of a pandas data frame; an index other than 0, 1, ... becomes `id` unless there is one."""
-    rows: list[dict[str, Any]] = frame.to_dict("records")
+    # Without a header, columns are named 0, 1, ...
+    rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
     index = list(frame.index) if hasattr(frame, "iloc") else []
     if index in ([], list(range(len(rows)))) or any(_ID in row for row in rows):
         return rows
@@ -214,7 +215,8 @@ def _label(value: Any, kind: str) -> Label:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise RowError(f"the label {value!r:.50} is not a list of names")
-    return cells.distinct(tuple(map(name_of, value)))
+    names = tuple(map(name_of, value))
+    return cells.distinct(tuple(sorted(names)) if isinstance(value, Set) else names)  # each process has a set in another order
 
 
 def name_of(value: Any) -> str:

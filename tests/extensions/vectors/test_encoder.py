@@ -135,10 +135,13 @@ def encode(project, *flags):
     return lines.run("encode", f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}", *flags)
 
 
-def test_the_commands_do_the_same(index, tmp_path, project, capsys):
+def test_the_commands_do_the_same_in_any_folder(index, tmp_path, project, capsys, monkeypatch):
     texts, vectors = index / "texts.txt", tmp_path / "out.npz"
-    assert encode(project, f"--input={texts}", f"--output={vectors}", "--layers=0", "--pooling=max") == 0
+    monkeypatch.chdir(Path(project.init_checkpoint).parent)
+    there = dataclasses.replace(project, init_checkpoint=Path(project.init_checkpoint).name)
+    assert encode(there, f"--input={texts}", f"--output={vectors}", "--layers=0", "--pooling=max") == 0
     assert vectors.read_bytes() == (index / "index.npz").read_bytes()
+    monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     assert main(["bert_tf", "search", f"--index={vectors}", f"--queries={texts}", "--top=1"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]

@@ -54,8 +54,9 @@ def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, encoder
     with pytest.raises(KeyboardInterrupt):
         encode(source, out, Counting(encoder, killed_at), form(kind, model))
     assert not out.exists()
-    with open(f"{out}.part", "ab") as part:
-        part.write(b"half a")
+    if killed_at:
+        with open(f"{out}.part", "ab") as part:
+            part.write(b"half a")
     again = Counting(encoder)
     encode(source, out, again, form(kind, model))
     assert again.chunks == list(range(killed_at, 4))
