@@ -131,7 +131,12 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
             with contextlib.suppress(FileNotFoundError):
                 if path.is_symlink():
                     path.unlink()
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            except PermissionError:  # of another user's process, which was killed; NFS locks only what is open for writing
+                if not path.exists():
+                    raise
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             opened.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -260,6 +260,22 @@ def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monk
     assert caplog.messages == [f"{tmp_path}: {why}"]
 
 
+def test_a_lock_file_that_another_users_killed_process_left_blocks_nobody(tmp_path, monkeypatch):
+    opened = os.open
+
+    def of_another(path, flags, *mode, **options):
+        if flags & os.O_RDWR and str(path).endswith(".writer.lock"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", of_another)
+    assert "cannot write: Permission denied" in refused(tmp_path)  # a folder that may not be written to
+    (tmp_path / ".writer.lock").touch()
+    with lock.writing_folder(tmp_path):
+        assert "wait until it ends" in refused(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lock_file_that_its_last_holder_deletes_meanwhile_locks_nothing(tmp_path, monkeypatch):
     take, others = fcntl.flock, contextlib.ExitStack()
 

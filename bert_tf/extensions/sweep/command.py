@@ -101,6 +101,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     extension.needed("report", "sweep")
     from bert_tf.extensions.sweep import plan, score, slurm_launch, table
     from bert_tf.training import results as run_results
+    from bert_tf.training.fine_tune import TURN
 
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
     if (folder / run_layout.RECORD).exists():
@@ -119,7 +120,8 @@ def run_all(settings: SweepSettings) -> Sweep:
         return Sweep(folder, folder / TABLE, ())
     results = _led(settings, file, runs, drawn)
     score.submit(folder, results)
-    run_results.write_page(folder)
+    with TURN:
+        run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
 
 
