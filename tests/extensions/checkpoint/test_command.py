@@ -47,6 +47,10 @@ def test_inspect_sums_up_by_part_and_names_what_is_not_finite(run, tmp_path, cal
         assert (variable["lowest"], variable["highest"]) == (array.min(), array.max())
     write_checkpoint(tmp_path / "spoilt", {**weights, "output_bias": np.array([np.nan, -np.inf], np.float32)})
     assert call("inspect", tmp_path / "spoilt")[1].splitlines()[-1] == "not finite: output_bias"
+    names = [*(f"bert/encoder/layer_{number}/x" for number in range(11)), "beta1_power"]
+    write_checkpoint(tmp_path / "deep", dict.fromkeys(names, np.ones(1, np.float32)))
+    groups = [group.name for group in bert_tf.inspect_checkpoint(tmp_path / "deep").groups]
+    assert groups == [*(f"layer {number}" for number in range(11)), "optimizer"]
 
 
 def test_every_name_of_a_checkpoint_and_hugging_faces_layout_are_read(run, tmp_path):

@@ -294,7 +294,7 @@ def test_pairs_of_the_list_are_dev_and_test_is_numbered(tmp_path, end):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"ids": ("12\t13", "98\t99", "97\t96")}, "{2}:2: {0} lacks 2 of these pairs, the first is 98 and 99"),
+        ({"ids": ("12\t13", "97\t96", "98\t99", "95\t94")}, "{2}:2: {0} lacks 3 of these pairs, the first is 97 and 96"),
         ({"test": (*MRPC_TEST, "1\t2\t3")}, "{1}:4: 3 cells, expected 5; cells are separated by tabs"),
         (None, "{2}: cannot read the file: No such file or directory"),
     ],

@@ -70,6 +70,7 @@ def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_
     other = dataclasses.replace(failed, settings={"data_sha256": "6"})
     assert made.put(other)
     assert made.rows[0] == other
+    assert (FIRST.is_of(FIRST.settings), other.is_of(other.settings)) == (True, False)  # errors are measured again
 
 
 @pytest.mark.parametrize(("loss", "marked"), [(0.4, ["run/b"]), (0.5, ["run/a-1", "run/b"]), (0.6, ["run/a-1"])])

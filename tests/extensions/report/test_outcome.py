@@ -72,6 +72,7 @@ def test_confusion_by_hand_and_many_labels_by_frequency():
         [(0, 0.0, False), (4, 1.0, True), (0, 0.0, False)],
         [(0, 0.0, False), (0, 0.0, False), (0, 0.0, True)],
     ]
+    assert outcome.confusion({"labels": [*range(12)], "confusion": [[1] * 12] * 12})["rows"]
     counts = [[0] * 20 for _ in range(20)]
     counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
     found = outcome.confusion({"labels": [f"l{place}" for place in range(20)], "confusion": counts})
