@@ -87,7 +87,7 @@ def _matching(name: str) -> list[str]:
 
 def _stem(path: str) -> str:
     """File name without suffixes: a for a.txt.gz."""
-    return "stdin" if path == PIPE else Path(path.removesuffix(".gz")).stem
+    return "stdin" if path == PIPE else Path(path[:-3] if path.lower().endswith(".gz") else path).stem
 
 
 class OutputForm(NamedTuple):

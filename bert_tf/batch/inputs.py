@@ -14,13 +14,14 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
-from bert_tf.head_spec import PRETRAINING
+from bert_tf.head_spec import MULTI_LABEL, PRETRAINING
 from bert_tf.io import documents, spreadsheets
 from bert_tf.tasks import families, names, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.sentence.family import usual_separator
 from bert_tf.tasks.settings import CUSTOM, SKIP, lasting_names, of_values
 from bert_tf.tasks.text_lines import Kept
 
@@ -173,6 +174,8 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     overrides = columns.given()
     registry.reject_unrelated_settings(CUSTOM, overrides, record["kind"])
     learned: dict[str, Any] = {name: record[name] for name in lasting_names() if name in record and name not in _OF_FILES}
+    if record["kind"] == MULTI_LABEL:
+        learned.setdefault("label_separator", usual_separator(record["labels"]))
     if "text_a" in overrides:
         learned["text_b"] = None
     return registry.get_task(CUSTOM, of_values({**learned, **overrides, **files, "problem": record["kind"]}), record["labels"])

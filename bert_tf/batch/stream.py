@@ -31,6 +31,7 @@ from bert_tf.tasks.settings import SKIP
 PATIENCE_S = 1.0  # with pipes: how long a line waits to be computed with others
 
 _BLOCK = 1 << 20
+_CHECKPOINT = "checkpoint"  # a setting, for readers of the output: a path, whose digest is another setting
 
 
 Assemble = Callable[[Path, Path], None]  # makes the second file from the first, which holds all chunks
@@ -79,7 +80,7 @@ class ResumableFile:
     def _continues(self, name: str, value: object) -> bool:
         """Whether chunks that were written with a value of a setting have the bytes of this job too."""
         wanted = self._settings.get(name)
-        return value == wanted or (name == SKIP and value is False and wanted is True)  # those had no bad row
+        return name == _CHECKPOINT or value == wanted or (name == SKIP and value is False and wanted is True)  # had no bad row
 
     def __enter__(self) -> ResumableFile:
         """Opens the finished part; OutputError if it is unwritable or another job writes it."""

@@ -53,6 +53,11 @@ class Trained:
     given_head: HeadSpec | None = None  # overrides the trained head
     given_task: Task | None = None  # overrides the recorded task
 
+    @property
+    def anchored(self) -> Trained:
+        """The same model, which is found after the program has changed its directory: weights are read late."""
+        return dataclasses.replace(self, prefix=os.path.abspath(self.prefix), folder=self.folder.absolute())
+
     def with_head(self, head: HeadSpec) -> Trained:
         """The same weights with another head, whatever becomes of the files."""
         other = dataclasses.replace(self, given_head=head)

@@ -52,9 +52,7 @@ def load(
       FlagError: a setting is unknown or invalid.
     """
     load_settings = read_settings(LoadSettings, {"batch_size": batch_size, **settings})
-    found = sources.find(path, load_settings.model, environment=os.environ, task=task)
-    # Weights are read later, when the program may have changed its directory.
-    model = dataclasses.replace(found, prefix=os.path.abspath(found.prefix), folder=found.folder.absolute())
+    model = sources.find(path, load_settings.model, environment=os.environ, task=task).anchored
     model.refuse(model.task.family)
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(load_settings.machine, load_settings.batch_size, [model.prefix], environment=os.environ)

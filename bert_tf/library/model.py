@@ -34,9 +34,6 @@ class Model(Predictor):
 
     One process may hold several. Threads may share one model; they take turns.
 
-    Attributes:
-      digest: SHA-256 that distinguishes weights of the same name.
-
         with bert_tf.load("out/mrpc") as model:
             model.predict([("He left.", "He went away.")])[0].label
     """
@@ -63,7 +60,6 @@ class Model(Predictor):
         """
         super().__init__(trained, family or task.family, inference)
         self.task, self.find_data = task, find_data
-        self.digest = trained.digest  # of now: weights are read later, and refused if another run has replaced them
         self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
 
     @property
@@ -75,6 +71,11 @@ class Model(Predictor):
     def reader(self) -> Reader:
         """Converts rows to features without TensorFlow, in any process."""
         return Reader(self.family, self.trained.tokenizer, self.trained.limits)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 that distinguishes weights of the same name."""
+        return self.trained.digest
 
     @property
     def weight_bytes(self) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.inputs import Inputs
     from bert_tf.batch.trained import Trained
 
-_ENDS = {"input", "output", "job", "flagfile", "help", "h"}
+_ENDS = {"input", "output", "job", "help", "h"}
 _OF_PIPE = {"input": PIPE, "output": PIPE, "file_format": JSONL, "output_format": JSONL}
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 
@@ -213,10 +213,19 @@ def determining(
 def _rewritten(argv: Sequence[str]) -> list[str]:
     """Reads predict FOLDER as --checkpoint=FOLDER; without files it takes JSON Lines from a pipe, and writes them to one."""
     words = checkpoint_first(argv)
-    names = {word.lstrip("-").partition("=")[0] for word in words if word.startswith("-")}
+    names = {word.lstrip("-").partition("=")[0] for word in _with_flagfiles(words) if word.startswith("-")}
     if words == list(argv) or names & _ENDS or sys.stdin.isatty():
         return words
     return [*words, *(f"--{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
+
+
+def _with_flagfiles(words: Sequence[str]) -> Iterator[str]:
+    """The words, and the lines of files that --flagfile=F names."""
+    for word in words:
+        yield word
+        if word.lstrip("-").startswith("flagfile="):
+            with contextlib.suppress(OSError, UnicodeDecodeError):  # reported when the flags are read
+                yield from files.read_text(os.path.expanduser(word.partition("=")[2])).split("\n")
 
 
 def _run(call: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_tf import metrics
@@ -118,7 +118,7 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if labels is None:
         return ()
     try:
-        if isinstance(labels, (str, bytes, Set)) or not isinstance(labels, Iterable):
+        if isinstance(labels, (str, bytes, set, frozenset)) or not isinstance(labels, Iterable):
             raise RowError("give a list of names, in the order of the classes")
         names = tuple(map(name_of, labels))
         if len(set(names)) < len(names):

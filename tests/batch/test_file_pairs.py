@@ -12,7 +12,7 @@ from bert_tf.errors import FlagError
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("b.txt.gz", "a.txt", "a.csv"):
+    for name in ("b.txt.GZ", "a.txt", "a.csv"):
         (tmp_path / name).touch()
     (tmp_path / "c.txt").mkdir()
 
@@ -20,7 +20,7 @@ def _folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "output", "suffix", "expected"),
     [
-        ("*.txt*", "out/", "npz", [("a.txt", "out/a.npz"), ("b.txt.gz", "out/b.npz")]),
+        ("*.txt*", "out/", "npz", [("a.txt", "out/a.npz"), ("b.txt.GZ", "out/b.npz")]),
         ("*.csv", "x.npz", None, [("a.csv", "x.npz")]),
         *((source, output, None, [(source, output)]) for source, output in (("a.txt", "x"), ("-", "-"), ("none.txt", "x"))),
     ],

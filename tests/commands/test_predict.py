@@ -92,6 +92,11 @@ def test_columns_of_an_earlier_output_and_halves_of_characters_are_kept(run, tmp
     assert said in capsys.readouterr().err
 
 
+def test_a_flag_file_without_files_leaves_the_pipe(run, tmp_path):
+    (tmp_path / "flags").write_text("--predict_batch_size=8\n")
+    assert lines.parse("predict", str(run), f"--flagfile={tmp_path / 'flags'}").settings.files == (FilePair("-", "-"),)
+
+
 @pytest.mark.parametrize("given", [["-input={}", "-output={}"], ["--flagfile={}"]])
 def test_a_file_that_is_named_in_another_way_is_no_pipe(run, tmp_path, given):
     (tmp_path / "flags").write_text(f"--input={__file__}\n--output=x.csv\n")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
+from bert_tf.batch.inputs import own_task
+from bert_tf.batch.job import Columns
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.similarity.family import BELONG, SimilarityFamily
@@ -86,6 +88,7 @@ def test_cells_of_several_labels_have_a_separator_that_no_label_holds():
     task = SentenceTask(train=[("x", ["a,b"]), ("y", ["c"]), ("z", ["a", "b"])], problem=MULTI_LABEL)
     record = {"kind": MULTI_LABEL, "labels": ["a,b;"]}
     assert (task.family.label_separator, SentenceFamily.from_record(record).label_separator) == (";", "|")
+    assert own_task(record, Columns(text_a="text"), dev_file="-").family.label_separator == "|"
     own = CustomTask(CustomSettings(labels='"yes, maybe",no'))
     assert own.family.label_separator == ";"  # of sets of classes
 
@@ -182,7 +185,7 @@ def test_labels_are_those_of_training_and_iterators_are_read_once(problem, found
 
 
 def test_labels_that_are_given_keep_their_order_and_those_that_may_be_mistakes_are_named(caplog):
-    for labels in ((1, 0), ["1", "0"], np.array([1, 0]), iter([" 1", "0 "])):
+    for labels in ((1, 0), ["1", "0"], np.array([1, 0]), iter([" 1", "0 "]), {1: "x", 0: "y"}.keys()):
         family = SentenceTask(train=[("a", 0), ("b", "1 ")], labels=labels).family
         assert (family.labels, family.metrics) == (("1", "0"), ("accuracy", "f1"))
     caplog.clear()

@@ -85,7 +85,8 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
     """
     from bert_tf.extensions.fill_mask.filler import WordFiller
 
-    return WordFiller(*_model(checkpoint, read_settings(FillerSettings, settings)))
+    model, inference = _model(checkpoint, read_settings(FillerSettings, settings))
+    return WordFiller(model.anchored, inference)
 
 
 @takes(FillMaskSettings)

@@ -265,6 +265,7 @@ class Watch:
         self._has_list = True
         self._has_list = any(self._look())
         self._known = self._seen = self._look()
+        self._is_away = False
 
     def has_changed(self) -> bool:
         """True if changed and the same as in the previous call: a file that is being written is left to its writer."""
@@ -272,8 +273,11 @@ class Watch:
         try:
             self._seen = self._look()
         except OSError as error:  # a network drive that does not answer
-            log.warning("%s: cannot be watched: %s", self._run, files.reason(error))
+            if not self._is_away:
+                log.warning("%s: cannot be watched: %s", self._run, files.reason(error))
+            self._is_away = True
             return False
+        self._is_away = False
         if self._seen in (self._known,) or self._seen != before or not any(self._seen):
             return False
         self._known = self._seen

@@ -128,7 +128,8 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
     from bert_tf.extensions.vectors.text_encoder import Encoder
 
     checked = read_settings(EncoderSettings, settings)
-    return Encoder(*_model(checkpoint, checked))
+    model, inference = _model(checkpoint, checked)
+    return Encoder(model.anchored, inference)
 
 
 @takes(EncodeSettings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Union
 
 from bert_tf.errors import DataError, unknown_name
@@ -215,8 +215,8 @@ def _label(value: Any, kind: str) -> Label:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise RowError(f"the label {value!r:.50} is not a list of names")
-    names = tuple(map(name_of, value))
-    return cells.distinct(tuple(sorted(names)) if isinstance(value, Set) else names)  # each process has a set in another order
+    names = map(name_of, value)
+    return cells.distinct(tuple(sorted(names) if isinstance(value, (set, frozenset)) else names))  # a set's order is random
 
 
 def name_of(value: Any) -> str:
