@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of sentence-transformers, that are computed here
 _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
-_FORMAT = b"4"  # of conversions: those of another one are made again
+_FORMAT = b"5"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _OF_CHOICE = "ForMultipleChoice"
 _KINDS = {  # by suffix of transformers' classes
@@ -263,11 +263,15 @@ def convert(
         write_sums(temporary)
 
 
-def _length(source: Path, config: BertConfig) -> int:
-    """Word pieces to which the tokenizer of transformers cuts texts; if it does not say, all that the model knows."""
-    length = text_rules.content(source / text_rules.CONFIG).get("model_max_length")
-    is_known = isinstance(length, int) and 2 < length <= config.max_position_embeddings  # 10^30 stands for unknown
-    return int(cast(int, length)) if is_known else config.max_position_embeddings
+def length_of(source: Path, config: BertConfig) -> int:
+    """Word pieces to which sentence-transformers or the tokenizer cuts texts; if neither says so, all that the model knows."""
+    of_vectors = _parsed(source / hub.LENGTHS) if (source / hub.MODULES).is_file() else None
+    lengths = (
+        of_vectors.get("max_seq_length") if isinstance(of_vectors, dict) else None,
+        text_rules.content(source / text_rules.CONFIG).get("model_max_length"),
+    )
+    known = (length for length in lengths if isinstance(length, int) and 2 < length <= config.max_position_embeddings)
+    return next(known, config.max_position_embeddings)  # 10^30 stands for unknown
 
 
 def record_of(values: Mapping[str, Any]) -> str:
@@ -282,11 +286,10 @@ def pooling_of(source: Path) -> str:
     """
     if not (source / hub.MODULES).is_file():
         return ""
-    listed = _parsed(source / hub.MODULES)
-    modules = [module for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+    modules = _modules(source)
     if not modules:
         return f"unknown (unreadable {hub.MODULES})"
-    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
+    kinds = [_kind(module) for module in modules]
     others = [kind for kind in kinds if kind not in _MODULES]
     if others or "Pooling" not in kinds:
         return " and ".join(others)
@@ -299,13 +302,19 @@ def pooling_of(source: Path) -> str:
     return str(values.get("pooling_mode") or " and ".join(modes))
 
 
+def _modules(source: Path) -> list[dict[str, Any]]:
+    listed = _parsed(source / hub.MODULES)
+    return [module for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+
+
+def _kind(module: Mapping[str, Any]) -> str:
+    return str(module.get("type")).rpartition(".")[2]
+
+
 def _left_out(source: Path) -> str:
     """What sentence-transformers does to texts and vectors of a folder besides the pooling; empty if it does nothing else."""
-    modules, settings, lengths = (_parsed(source / name) for name in (hub.MODULES, hub.PROMPTS, hub.LENGTHS))
+    settings, lengths = (_parsed(source / name) for name in (hub.PROMPTS, hub.LENGTHS))
     done = []
-    listed = [str(module.get("type")) for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
-    if any(kind.endswith(".Normalize") for kind in listed):
-        done.append("scales vectors to length 1 (normalize)")
     prompts = settings.get("prompts") if isinstance(settings, dict) else None
     if isinstance(prompts, dict) and (prompt := prompts.get(str(settings.get("default_prompt_name")))):
         done.append(f"puts {prompt!r:.80} before each text")
@@ -324,10 +333,15 @@ def _parsed(path: Path) -> Any:
 def record_in(
     source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], config: BertConfig
 ) -> dict[str, Any]:
-    """What a folder says of its trained head and of its pooling, as in the record of a run; `values` are of its config.json."""
+    """What a folder says of its trained head and of its vectors, as in the record of a run; `values` are of its config.json."""
     record = _record(values, weights)
-    length = {"max_seq_length": _length(source, config)} if record else {}
-    of_vectors = {run_layout.POOLING: pooling_of(source), run_layout.LEFT_OUT: _left_out(source)}
+    is_trained = bool(task_head(weights)) or (source / hub.MODULES).is_file()
+    length = {"max_seq_length": length_of(source, config)} if is_trained else {}
+    of_vectors = {
+        run_layout.POOLING: pooling_of(source),
+        run_layout.NORMALIZE: any(_kind(module) == "Normalize" for module in _modules(source)),
+        run_layout.LEFT_OUT: _left_out(source),
+    }
     return {**record, **length, **{name: value for name, value in of_vectors.items() if value}}
 
 

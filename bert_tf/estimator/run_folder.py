@@ -62,6 +62,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
         setting_names(CustomSettings, is_column=True), lambda value: value is None or (_is_text(value) and value != "")
     ),
+    run_layout.NORMALIZE: lambda value: isinstance(value, bool),
     "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value),

@@ -229,12 +229,13 @@ def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path
         ({"pooling_mode_cls_token": True}, ["Dense", "Normalize"], "Dense"),
     ],
 )
-def test_the_pooling_of_sentence_transformers_is_recorded(folder, tmp_path, pooling, others, recorded):
+def test_the_vectors_of_sentence_transformers_are_recorded(folder, tmp_path, pooling, others, recorded):
     plain = huggingface.converted(folder, tmp_path)
     write_modules(folder, pooling, *others)
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 24}')
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 12}')
     found = run_folder.trained(huggingface.converted(folder, tmp_path))
-    assert found.pop("left_out", "") == ("scales vectors to length 1 (normalize)" if "Normalize" in others else "")
-    assert found == {"pooling": recorded}
+    assert found == {"pooling": recorded, "max_seq_length": 12, **({"normalize": True} if "Normalize" in others else {})}
     assert run_folder.trained(plain) == {}
 
 
@@ -250,7 +251,7 @@ def test_prompts_and_lower_case_of_sentence_transformers_are_recorded(folder, tm
 def test_modules_that_are_damaged_are_no_pooling_but_can_be_converted(folder, tmp_path, text):
     (folder / "modules.json").write_text(text)
     found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found) == {"pooling": "unknown (unreadable modules.json)"}
+    assert run_folder.trained(found)["pooling"] == "unknown (unreadable modules.json)"
 
 
 def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tmp_path):
@@ -259,9 +260,9 @@ def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tm
     content = config.read_text()
     config.unlink()
     found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found) == {"pooling": "unknown (unreadable 1_Pooling/config.json)"}
+    assert run_folder.trained(found)["pooling"] == "unknown (unreadable 1_Pooling/config.json)"
     config.write_text(content)
-    assert run_folder.trained(huggingface.converted(folder, tmp_path)) == {"pooling": "cls"}
+    assert run_folder.trained(huggingface.converted(folder, tmp_path))["pooling"] == "cls"
 
 
 def test_many_missing_tensors_are_counted(folder):

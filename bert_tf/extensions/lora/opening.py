@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import converted_files, huggingface, saved
+from bert_tf.checkpoints.names import task_head
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, HUB
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
@@ -23,6 +24,7 @@ from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_TORCH, PEFT_WEIGHTS
 from bert_tf.extensions.lora.peft_format import Peft
 from bert_tf.head_spec import PUBLISHED_WEIGHTS
 from bert_tf.io import atomic, documents, files
+from bert_tf.tokenization import text_rules
 from bert_tf.tokenization.tokenizer import read_tokenizer
 from bert_tf.training import sources
 
@@ -46,9 +48,9 @@ def opened(folder: Path, cache: Path, environment: Mapping[str, str]) -> Path | 
     return converted_files.unchanged(target, functools.partial(_convert, folder, values, parent_record))
 
 
-_FORMAT = "2"  # of conversions: those of another one are made again
-_OF_VECTORS = (run_layout.POOLING, run_layout.LEFT_OUT)
-_READ = (PEFT_CONFIG, PEFT_WEIGHTS, PEFT_TORCH, run_layout.RECORD)
+_FORMAT = "3"  # of conversions: those of another one are made again
+_OF_BASE = (run_layout.POOLING, run_layout.NORMALIZE, run_layout.LEFT_OUT, "max_seq_length")  # its record, for an adapter
+_READ = (PEFT_CONFIG, PEFT_WEIGHTS, PEFT_TORCH, run_layout.RECORD, text_rules.CONFIG)
 
 
 def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, str]) -> Path:
@@ -90,8 +92,17 @@ def _convert(folder: Path, values: Mapping[str, Any], parent_record: Adapter, ta
         texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
         if (folder / run_layout.RECORD).is_file():
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
-        elif of_vectors := {name: value for name, value in run_folder.trained(beside).items() if name in _OF_VECTORS}:
-            texts[run_layout.RECORD] = huggingface.record_of(of_vectors)
+        elif record := _record(folder, beside, peft, config):
+            texts[run_layout.RECORD] = huggingface.record_of(record)
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
         converted_files.write_sums(temporary)
+
+
+def _record(folder: Path, beside: Path, peft: Peft, config: BertConfig) -> dict[str, Any]:
+    """Of the base; with a head, texts are cut as by the tokenizer of the adapter, if it has one."""
+    of_base = {name: value for name, value in run_folder.trained(beside).items() if name in _OF_BASE}
+    if not task_head(peft.entries):
+        return of_base
+    of_texts = folder if (folder / text_rules.CONFIG).is_file() else beside
+    return {**of_base, "max_seq_length": huggingface.length_of(of_texts, config)}

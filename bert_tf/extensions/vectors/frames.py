@@ -38,7 +38,7 @@ def encode_frame(
     output: str = "vector",
     pooling: str | None = None,
     layers: Layers = -1,
-    normalize: bool = False,
+    normalize: bool | None = None,
     **settings: Any,
 ) -> DataFrame:
     """Returns a Spark data frame with a column of vectors (lists of numbers); see docs/cluster.md.
@@ -50,7 +50,7 @@ def encode_frame(
       output: name of the new column.
       pooling: see `Encoder.encode`.
       layers: layers to concatenate, see `Encoder.encode`.
-      normalize: scales vectors to length 1.
+      normalize: see `Encoder.encode`.
       **settings: those of `encoder`, and `skip_bad_rows`.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
-from bert_tf.run_layout import POOLING
+from bert_tf.run_layout import NORMALIZE, POOLING
 from bert_tf.settings import group, setting
 
 if TYPE_CHECKING:
@@ -29,21 +29,23 @@ class VectorOptions:
         None, f"pooling of token vectors: {', '.join(POOLINGS)}; default: the model's, else {MEAN}", choices=POOLINGS
     )
     layers: tuple[int, ...] = setting("-1", "layers to concatenate: -1 is the last, -2 the one before, 0 the first")
-    normalize: bool = setting(False, "normalize vectors to length 1, so that dot products are cosines")
+    normalize: bool | None = setting(
+        None, "normalize vectors to length 1, so that dot products are cosines; default: as the model, else not"
+    )
     tokens: bool = setting(False, "one vector per token instead of one per text")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", layer_numbers(self.layers))
 
     @classmethod
-    def named(cls, pooling: str | None, layers: Layers, *, normalize: bool, tokens: bool = False) -> VectorOptions:
+    def named(cls, pooling: str | None, layers: Layers, *, normalize: bool | None, tokens: bool = False) -> VectorOptions:
         """Of a program; raises FlagError for an unknown pooling or what are no layers."""
         if pooling is not None and pooling not in POOLINGS:
             raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
         return cls(pooling, layer_numbers(layers), normalize, tokens)
 
     def of_model(self, trained: Trained) -> VectorOptions:
-        """With the pooling of the model, unless another is named; raises FlagError if it is not computed here."""
+        """With the model's pooling and scaling, unless others are named; raises FlagError if a pooling is not computed here."""
         if self.tokens and self.pooling is not None:
             raise FlagError(f"--pooling={self.pooling}: each token has a vector of its own; leave it out")
         pooling = self.pooling or (MEAN if self.tokens else trained.record.get(POOLING, MEAN))
@@ -52,7 +54,9 @@ class VectorOptions:
                 f"{trained.prefix}: the model's pooling is {pooling}, which is unsupported; to pool in another way, add"
                 f" --pooling: {', '.join(POOLINGS)}"
             )
-        return dataclasses.replace(self, pooling=pooling)
+        of_texts = not self.tokens and bool(trained.record.get(NORMALIZE))
+        normalize = of_texts if self.normalize is None else self.normalize
+        return dataclasses.replace(self, pooling=pooling, normalize=normalize)
 
     def width(self, config: BertConfig) -> int:
         return config.hidden_size * len(self.layers)

@@ -74,7 +74,7 @@ class Encoder(Session):
         *,
         pooling: str | None = None,
         layers: Layers = -1,
-        normalize: bool = False,
+        normalize: bool | None = None,
         tokens: bool = False,
     ) -> Floats | list[Floats]:
         """Returns vectors of texts or of their tokens.
@@ -83,7 +83,7 @@ class Encoder(Session):
           texts: N texts, or pairs (text, second text), which become one sequence.
           pooling: mean (over all tokens), cls or max; by default as the model was trained, else mean.
           layers: layers to concatenate, 0 the first and -1 the last; as -1, (-1, -2) or "-1,-2".
-          normalize: scales vectors to length 1, so that dot products are cosines.
+          normalize: whether vectors are scaled to length 1, so that dot products are cosines; by default as the model does.
           tokens: returns a vector for each token, special tokens included.
 
         Returns:

@@ -182,7 +182,7 @@ def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path,
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
     (tmp_path / "words").write_text("clouds\n")
     bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")
-    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [{"pooling": "cls"}] * 2
+    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [{"pooling": "cls", "max_seq_length": 64}] * 2
     assert not caplog.messages
     bert_tf.convert_checkpoint(tmp_path / "tf1", to="hf", output=tmp_path / "hf")
     assert "the model's pooling is cls, but sentence-transformers uses mean pooling without" in caplog.text
@@ -216,8 +216,8 @@ def test_the_class_and_the_labels_of_a_hugging_face_folder_are_kept(tmp_path, ar
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
     bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")
     kind = {"BertForTokenClassification": "tags", "BertForSequenceClassification": "multi_label"}.get(architecture)
-    record = {"task_name": "custom", "kind": kind, "labels": list(more["id2label"].values()), "max_seq_length": 16}
-    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [record if kind else {}] * 2
+    of_head = {"task_name": "custom", "kind": kind, "labels": list(more["id2label"].values())} if kind else {}
+    assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [{**of_head, "max_seq_length": 16}] * 2
 
 
 def test_the_tokenizer_of_a_cased_run_is_told_to_keep_capitals(run, tmp_path):

@@ -230,11 +230,17 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
     assert not list(tmp_path.glob("b*"))
 
 
-def test_what_is_done_to_vectors_elsewhere_alone_is_said(tmp_path, caplog):
+def test_vectors_of_sentence_transformers_have_its_length_and_what_is_done_there_alone_is_said(tmp_path, caplog):
     folder = huggingface.write_folder(tmp_path / "bge")
     huggingface.write_modules(folder, {"pooling_mode_cls_token": True}, "Normalize")
-    bert_tf.encoder(converted(folder, tmp_path / "home") / "bert_model.ckpt").close()
-    assert "sentence-transformers also scales vectors to length 1 (normalize); here that is done only if" in caplog.text
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 5, "do_lower_case": true}')
+    with bert_tf.encoder(converted(folder, tmp_path / "home") / "bert_model.ckpt") as encoder:
+        plain = encoder.encode(TEXTS, normalize=False)
+        np.testing.assert_allclose(encoder.encode(TEXTS), plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
+        assert encoder.trained.max_seq_length == 5
+        np.testing.assert_array_equal(*encoder.encode(["rain", "rain"], tokens=True))
+        assert not np.allclose(np.linalg.norm(encoder.encode(["rain"], tokens=True)[0], axis=1), 1)
+    assert "sentence-transformers also lower-cases texts (do_lower_case); here that is done only if" in caplog.text
 
 
 def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp_path, caplog):
