@@ -24,7 +24,7 @@ from bert_tf.tasks.text_lines import Line
 class TagExample:
     guid: str
     words: tuple[str, ...]
-    label: tuple[str, ...] | None = None  # one tag per word, entities in IOB2; None to predict
+    label: tuple[str, ...] | None = None  # one tag per word, entities in the scheme of the labels; None to predict
     text: str | None = None  # source of the words; None if there are only words
     offsets: tuple[tuple[int, int], ...] = ()  # character span (start, end) of each word in `text`
     lines: tuple[str, ...] = ()  # lines of a column file by word, each below those that are no words, for the predictions
@@ -256,14 +256,14 @@ def of_text(guid: str, text: str) -> TagExample:
 
 
 def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
-    """Converts tags to the model's scheme (IOB2 for entities); raises `RowError` for an unknown tag."""
+    """Converts tags to the scheme of the labels (usually IOB2 for entities); raises `RowError` for an unknown tag."""
     known = dict.fromkeys(labels)
     if not schemes.are_of_entities(known):
         return tuple(cells.known_label(tag, known) for tag in tags)
     strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
     if strange:
         raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}{_PLAIN}")
-    return tuple(cells.known_label(tag, known) for tag in schemes.to_iob2(tags))
+    return tuple(cells.known_label(tag, known) for tag in schemes.in_scheme_of(known, tags))
 
 
 def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, report: tables.Report) -> Iterator[TagExample]:
@@ -278,7 +278,8 @@ def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, r
         seen.add(sentence.tags, tags)
         yield dataclasses.replace(sentence.example, label=tags)
     if schemes.are_of_entities(labels) and seen.changed:
-        _LOG.info("%s: tags in %s, converted to IOB2 (%d words have another tag)", path, seen.scheme, seen.changed)
+        text = "%s: tags in %s, converted to the scheme of the labels (%d words have another tag)"
+        _LOG.info(text, path, seen.scheme, seen.changed)
 
 
 def _line_of_problem(sentence: Sentence, labels: Sequence[str]) -> int:

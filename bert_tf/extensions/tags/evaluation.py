@@ -82,6 +82,11 @@ class _Measured:
     def names(self, tags: Ints) -> list[str]:
         return [self.labels[tag] for tag in tags.tolist()]
 
+    def begun(self, candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
+        """Returns the entities whose first tag may begin one: others do not count in seqeval's strict mode."""
+        letters = "BSUI" if schemes.are_in_iob1(self.labels) else "BSU"
+        return [entity for entity in candidates if tags[entity[1]][0] in letters]
+
     def by_sentence(self, of_words: npt.NDArray[np.bool_]) -> Ints:
         """Sums [W] to [E]."""
         sums = np.concatenate([[0], np.cumsum(of_words)])
@@ -138,7 +143,7 @@ def _of_entities(measured: _Measured) -> Evaluation:
         "entity_f1": (_f1, whole),
         "entity_precision": (_first_of_second, whole[:, [0, 2]]),
         "entity_recall": (_first_of_second, whole[:, [0, 1]]),
-        "entity_f1_strict": (_f1, _entity_sums(labelled, _begun(predicted, tags), lengths)),
+        "entity_f1_strict": (_f1, _entity_sums(labelled, measured.begun(predicted, tags), lengths)),
         "token_accuracy": (_first_of_second, measured.accuracy),
     }
     wrong = list(_errors(labelled, predicted, len(tags)))
@@ -180,11 +185,6 @@ def entities(tags: Sequence[str], lengths: Ints) -> list[Entity]:
         at = end
     word_of = np.arange(len(divided)) - np.repeat(np.arange(len(lengths)), lengths + 1)
     return [(kind, int(word_of[first]), int(word_of[end - 1]) + 1) for kind, first, end in schemes.entities_of(divided)]
-
-
-def _begun(candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
-    """Returns the entities that begin with B: others do not count in seqeval's strict mode."""
-    return [entity for entity in candidates if tags[entity[1]][0] == "B"]
 
 
 def _errors(labelled: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
@@ -237,12 +237,12 @@ def _by_type(labelled: Sequence[Entity], predicted: Sequence[Entity]) -> list[Cl
 
 
 def _decoders(measured: _Measured, labelled: Sequence[Entity]) -> dict[str, dict[str, float]]:
-    legal, scores_by_decoder = schemes.iob2(measured.labels), {}
+    legal, scores_by_decoder = schemes.legal_of(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
         predicted = entities(tags, measured.lengths)
-        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, _begun(predicted, tags))]
+        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, measured.begun(predicted, tags))]
         values = [float(_f1(counts.sum(axis=0, keepdims=True).astype(float))[0]) for counts in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
         scores_by_decoder[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}

@@ -56,7 +56,7 @@ def usual(labels: Sequence[str]) -> int:
 def decoded(predictions: TagPredictions, labels: Sequence[str], *, constrained: bool) -> npt.NDArray[np.int64]:
     """Returns the [W] predicted tags; `constrained` allows only valid sequences."""
     if constrained and schemes.are_of_entities(labels):
-        return schemes.viterbi(predictions.logits, predictions.lengths, schemes.iob2(labels))
+        return schemes.viterbi(predictions.logits, predictions.lengths, schemes.legal_of(labels))
     numbers: npt.NDArray[np.int64] = predictions.logits.argmax(axis=-1)
     return numbers
 
@@ -81,7 +81,7 @@ class TagPrediction:
 
     id: Id
     words: tuple[str, ...]
-    label: Annotated[tuple[str, ...], {"description": "the tag of each word, of entities in IOB2"}]
+    label: Annotated[tuple[str, ...], {"description": "the tag of each word, of entities in the scheme of the labels"}]
     scores: Annotated[tuple[Share, ...], {"description": "probability of each tag"}]
     entities: tuple[Entity, ...]  # in order; empty for plain tags
 

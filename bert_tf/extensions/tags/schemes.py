@@ -1,7 +1,7 @@
 """Tag schemes of entities: the first letter of B-PER. All are converted to IOB2, in which B begins each entity.
 
-IOB1 has B only if an entity follows another of its type; IOBES, BMES and BILOU mark the last word (E or L), and an
-entity of one word (S or U); BMES has M for I. Each can be read without knowing which it is.
+A model from elsewhere keeps the scheme of its labels. IOB1 has B only if an entity follows another of its type; IOBES, BMES and BILOU
+mark the last word (E or L), and an entity of one word (S or U); BMES has M for I. Each can be read without knowing which it is.
 """
 
 from __future__ import annotations
@@ -81,6 +81,28 @@ def to_iob2(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(converted)
 
 
+def in_scheme_of(labels: Collection[str], tags: Sequence[str]) -> tuple[str, ...]:
+    """Converts tags to the scheme that the labels of a model are in; a tag that they lack stays in IOB2.
+
+    >>> in_scheme_of(["O", "B-PER", "I-PER", "E-PER", "S-PER"], ["I-PER", "I-PER", "B-PER", "O"])
+    ('B-PER', 'E-PER', 'S-PER', 'O')
+    """
+    converted, begins_inside = [], are_in_iob1(labels)
+    of_iob2 = to_iob2(tags)
+    for before, tag, after in zip((OUTSIDE, *of_iob2), of_iob2, (*of_iob2[1:], OUTSIDE)):
+        ends = after != f"I{tag[1:]}"
+        letters = {"B": "SUB" if ends else "B", "I": "ELIM" if ends else "IM"}.get(tag[0], tag[0])
+        if begins_inside and tag[0] == "B":
+            letters = "BI" if before[1:] == tag[1:] and before != OUTSIDE else "I"
+        converted.append(next((spelled for letter in letters if (spelled := letter + tag[1:]) in labels), tag))
+    return tuple(converted)
+
+
+def are_in_iob1(labels: Collection[str]) -> bool:
+    """Whether some type begins with I: it has no other tag to begin with."""
+    return any(tag[0] == "I" and not {f"{letter}{tag[1:]}" for letter in "BSU"} & set(labels) for tag in labels)
+
+
 @dataclasses.dataclass
 class Seen:
     """Counts of a file that determine its scheme."""
@@ -138,10 +160,10 @@ class Legal(NamedTuple):
     after: npt.NDArray[np.bool_]  # [L, L] tag of a column may follow that of a row
 
 
-def iob2(labels: Sequence[str]) -> Legal:
-    """Valid sequences in IOB2: I follows B or I of its type, other tags follow any tag."""
-    inside = [label[0] == "I" for label in labels]
-    same = [[before != OUTSIDE and before[1:] == label[1:] for label in labels] for before in labels]
+def legal_of(labels: Sequence[str]) -> Legal:
+    """Valid sequences: tags within an entity follow B, I or M of its type, others any tag; in IOB1 each tag follows any."""
+    inside = [label[0] in "IELM" and not are_in_iob1(labels) for label in labels]
+    same = [[before[0] in "BIM" and before[1:] == label[1:] for label in labels] for before in labels]
     return Legal(~np.array(inside), ~np.array(inside) | np.array(same))
 
 

@@ -101,7 +101,7 @@ def test_files_of_words_and_tags(tmp_path, caplog, name, text, settings, expecte
     caplog.set_level(logging.INFO)
     examples = own(tmp_path, text, name, **settings)[0].examples("", "train")
     assert [(one.guid, " ".join(one.words), " ".join(one.label)) for one in examples] == expected
-    assert ("tags in IOB1, converted to IOB2 (2 words have another tag)" in caplog.text) is (text is CONLL)
+    assert ("tags in IOB1, converted to the scheme of the labels (2 words have another tag)" in caplog.text) is (text is CONLL)
 
 
 def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed_and_have_the_names_of_the_shared_task(tmp_path):
@@ -248,6 +248,7 @@ def test_every_scheme_becomes_iob2_and_is_known_by_what_occurs(scheme):
     seen = schemes.Seen()
     seen.add(SAME[scheme].split(), SAME["IOB2"].split())
     assert seen.scheme == scheme
+    assert schemes.in_scheme_of(SAME[scheme].split(), SAME["IOB2"].split()) == tuple(SAME[scheme].split())
 
 
 def test_types_end_entities_and_may_be_missing_and_plain_tags_are_no_entities():
@@ -264,7 +265,7 @@ def test_types_end_entities_and_may_be_missing_and_plain_tags_are_no_entities():
 # Legal sequences
 
 LABELS = schemes.labels_of(["S-LOC", "O", "E-ORG", "B-PER"])
-LEGAL = schemes.iob2(LABELS)
+LEGAL = schemes.legal_of(LABELS)
 
 
 def test_what_is_legal_in_iob2():
@@ -434,6 +435,23 @@ def test_figures_are_those_of_seqeval():
     assert values["entity_precision"] == pytest.approx(precision_score(there, found))
     assert values["entity_recall"] == pytest.approx(recall_score(there, found))
     assert values["entity_f1_strict"] == pytest.approx(f1_score(there, found, mode="strict", scheme=STRICT))
+
+
+@pytest.mark.parametrize(
+    ("labels", "tags"),
+    [
+        ("B-LOC I-LOC I-PER O", "I-PER I-PER O I-LOC B-LOC"),  # IOB1, without two persons side by side
+        ("O B-PER I-PER E-PER S-PER S-LOC", "B-PER E-PER O S-LOC S-LOC"),
+    ],
+)
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_model_of_another_scheme_is_measured_and_decoded_in_it(labels, tags, constrained):
+    labels, given = tuple(labels.split()), "B-PER I-PER O B-LOC B-LOC".split()
+    examples = TagFamily(labels).from_rows([([f"w{at}" for at in range(5)], given)], "dev", labelled=True)
+    assert examples[0].label == tuple(tags.split())
+    evaluation = evaluate(predicted([tags], labels), examples, labels, constrained=constrained)
+    assert set(evaluation.metrics.values()) == {1.0}
+    assert evaluation.details()["decoding"]["each word by itself"]["illegal_tags"] == 0
 
 
 def test_plain_tags_have_accuracy_and_macro_f1_and_intervals_narrow_with_more_sentences():
