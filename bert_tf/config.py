@@ -212,13 +212,14 @@ class BertConfig:
             arguments.setdefault("classifier_dropout_prob", row.classifier_dropout)
         if arguments.get("classifier_dropout_prob", 0.1) is None:
             arguments["classifier_dropout_prob"] = arguments.get("hidden_dropout_prob", 0.1)
+        is_theirs = source == "huggingface" or PADDING in values
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         for field in ("hidden_act", "pooler_act"):
             activation = arguments.get(field, "gelu" if field == "hidden_act" else None)
             if isinstance(activation, str):
                 arguments[field] = _ACTIVATIONS[source].get(activation, activation)
         positions = arguments.get("max_position_embeddings")
-        if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
+        if is_theirs and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
             arguments["max_position_embeddings"] = positions - row.first_position
         try:
             return cls(**arguments)

@@ -126,7 +126,8 @@ def _every(types: Any, layers: Any) -> int:
 def _for_modernbert(values: Values) -> Values:
     """Tokens that the vocabulary does not name would be those of the published model."""
     tokens = ("pad", "bos", "eos", "cls", "sep")
-    return {f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}
+    named = {f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}
+    return {**named, "embedding_dropout": values["mlp_dropout"]}
 
 
 def _of_deberta(values: Values) -> Values:

@@ -183,3 +183,10 @@ def test_a_bert_is_recorded_as_by_earlier_versions():
         "model_type": "electra",
         "embedding_size": 3,
     }
+
+
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "camembert", "mpnet"])
+def test_rows_of_padding_are_no_positions_although_the_file_does_not_name_the_padding(kind):
+    values = {**dataclasses.asdict(BertConfig.tiny()), "model_type": kind, "type_vocab_size": 1}
+    assert BertConfig.from_dict(values, source="huggingface").max_position_embeddings == 62
+    assert BertConfig.from_dict(values).max_position_embeddings == 64  # our own file

@@ -33,6 +33,7 @@ from bert_tf.io import atomic, documents
 
 # transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+_NARROW = ("electra", "albert")  # types whose embedding_size is 128 there if the key is missing
 _SIZES = ("position_buckets", "max_relative_positions")  # fields that have Hugging Face's names
 
 
@@ -179,7 +180,7 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
     values["max_position_embeddings"] += row.first_position
     values["pooler_act"] = _ACTIVATIONS.get(config.pooler_act, config.pooler_act)
     added = {name for name in ADDED if name == "model_type" or name in row.keys or (name in _SIZES and values[name])}
-    if config.projects_embeddings:
+    if config.projects_embeddings or config.model_type in _NARROW:
         added.add("embedding_size")
     names = (name for name in values if name not in row.fixed and (name in added or name not in ADDED))
     written = {row.keys.get(name, name): values[name] for name in names}

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -70,6 +71,21 @@ def test_a_fine_tuned_folder_is_read_back_with_its_labels_and_length(tmp_path, w
     record = json.loads((tmp_path / "converted" / "run_config.json").read_text())["training"]
     assert record.get("labels") == labels
     assert record["max_seq_length"] == read
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        ("electra", {"embedding_size": CONFIG.hidden_size}),
+        ("albert", {"embedding_size": CONFIG.hidden_size}),
+        ("modernbert", {"embedding_dropout": CONFIG.hidden_dropout_prob}),
+    ],
+)
+def test_keys_whose_defaults_there_are_others_are_written(tmp_path, kind, written):
+    huggingface_export.write(tmp_path, {}, dataclasses.replace(CONFIG, model_type=kind, attention_window=4))
+    found = json.loads((tmp_path / "config.json").read_text())
+    assert {name: found[name] for name in written} == written
+    BertConfig.from_json_file(tmp_path / "config.json")
 
 
 def test_names_of_no_place_there_are_left_out(tmp_path):

@@ -129,7 +129,6 @@ def wider(weights):
         ({"max_position_embeddings": 2}, "max_position_embeddings is 0, expected at least 1"),
         ({"max_position_embeddings": 20}, "position_embeddings.weight gives (10, 12), not (18, 12)"),
         ({"vocab_size": 40}, "word_embeddings.weight gives (23, 12), not (40, 12)"),
-        ({"pad_token_id": None}, "position_embeddings.weight gives (10, 12), not (12, 12)"),
         ({"vocab_size": 29, "weights": wider},
          "the vocabulary has 23 pieces, the configuration says 29; take tokenizer.json and the configuration"),
         ({"tokenizer": False}, "hf: no tokenizer.json beside the weights; AutoTokenizer of transformers writes it"),
