@@ -240,10 +240,10 @@ def convert(
     vocabulary = read_tokenizer(tokenizer, words_as_they_are="TokenClassification" in architecture)
     file = weight_files.in_folder(source) or source / WEIGHTS_NAME
     weights = read_weights(file, config, architecture=architecture)
-    if task_head(weights) and text_rules.content(source / text_rules.CONFIG).get("truncation_side") not in (None, "right"):
+    if task_head(weights) and text_rules.truncation_side(source) != "right":
         raise CheckpointError(
-            f"{source / text_rules.CONFIG}: truncation_side is not 'right': its model reads the end of long"
-            " texts; cut them yourself, and set it to 'right'"
+            f"{source / text_rules.CONFIG}: truncation_side (else direction in {text_rules.PIPELINE}) is not 'right': its model"
+            " reads the end of long texts; cut them yourself, and set it to 'right'"
         )
     with atomic.replacing(target) as temporary:
         temporary.mkdir()

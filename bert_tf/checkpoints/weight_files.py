@@ -153,11 +153,16 @@ def _opened(path: Path) -> WeightFile:
     return opened
 
 
-_RESAVED = (
-    'python -c "import sys; from transformers import AutoModel, AutoTokenizer;'
-    ' [kind.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[2]) for kind in (AutoModel, AutoTokenizer)]" {} OUTPUT'
+_RESAVED = (  # transformers 5 reads neither; the class keeps the head
+    'pip install "transformers<5" torch {library}; python -c "import json, sys, transformers; folder, output = sys.argv[1:];'
+    " [name] = json.load(open(folder + '/config.json')).get('architectures') or ['AutoModel'];"
+    " getattr(transformers, name).from_pretrained(folder, from_{short}=True).save_pretrained(output);"
+    ' transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(output)" {folder} OUTPUT'
 )
-_OTHERS = {"tf_model.h5": "Keras weights of transformers", "flax_model.msgpack": "weights of Flax"}
+_OTHERS = {  # what they are, their library and its name in `from_pretrained`
+    "tf_model.h5": ("Keras weights of transformers", "tf-keras", "tf"),
+    "flax_model.msgpack": ("weights of Flax", "flax", "flax"),
+}
 
 
 def unread(folder: Path) -> str:
@@ -168,7 +173,9 @@ def unread(folder: Path) -> str:
         return of_format
     other = next((name for name in _OTHERS if name in names), None)
     if other is not None:
-        return f"{other}: {_OTHERS[other]} are not read; save the model as {WEIGHTS_NAME}: {_RESAVED.format(folder)}"
+        what, library, short = _OTHERS[other]
+        resaved = _RESAVED.format(library=library, short=short, folder=folder)
+        return f"{other}: {what} are not read; save the model as {WEIGHTS_NAME}: {resaved}"
     for usual in (WEIGHTS_NAME, TORCH_NAME):
         single = [name for name in names if name.endswith(Path(usual).suffix)]
         if len(single) == 1 and single != [usual]:

@@ -128,6 +128,13 @@ def added_beside(folder: Path) -> list[dict[str, Any]]:
     return sorted(tokens.values(), key=lambda entry: int(entry["id"]))
 
 
+def truncation_side(folder: Path) -> str:
+    """Which end of long texts transformers cuts: as its own file says, else that of the pipeline."""
+    truncation = content(folder / PIPELINE).get("truncation")
+    direction = truncation.get("direction") if isinstance(truncation, dict) else None
+    return str(content(folder / CONFIG).get("truncation_side") or direction or "right").lower()
+
+
 def content(path: Path) -> Mapping[str, Any]:
     """Returns the object in a JSON file, empty if there is no file; VocabularyError for anything else."""
     try:

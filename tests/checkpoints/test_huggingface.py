@@ -295,8 +295,8 @@ def added(name):
     return change
 
 
-def of_end(folder):
-    (folder / "tokenizer_config.json").write_text('{"truncation_side": "left"}')
+def of_end(folder, name="tokenizer_config.json", said='{"truncation_side": "left"}'):
+    (folder / name).write_text(said)
     path = folder / "model.safetensors"
     head = {"classifier.weight": np.ones([2, 8], np.float32), "classifier.bias": np.ones(2, np.float32)}
     safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
@@ -311,7 +311,11 @@ BEYOND = [
     (lambda folder: configure(folder, is_decoder=True), "config.json: is_decoder is True: a decoder reads only"),
     (lambda folder: configure(folder, add_cross_attention=True), "config.json: add_cross_attention is True"),
     (lambda folder: configure(folder, quantization_config={"bits": 8}), "config.json: quantization_config is {'bits': 8}"),
-    (of_end, "tokenizer_config.json: truncation_side is not 'right': its model reads the end of long texts"),
+    (of_end, "is not 'right': its model reads the end of long texts"),
+    (
+        lambda folder: of_end(folder, "tokenizer.json", '{"truncation": {"direction": "Left", "max_length": 512}}'),
+        "tokenizer_config.json: truncation_side (else direction in tokenizer.json) is not 'right': its model reads",
+    ),
     (lambda folder: (folder / "added_tokens.json").write_text('{"x": 20000000}'), "has the id 20000000, but the pieces end at"),
 ]
 
@@ -343,7 +347,7 @@ def test_a_configuration_without_model_type_is_of_hugging_face_and_said(folder, 
 
 LAYOUTS = {
     "weights.bin": "weights.bin is not read; name it pytorch_model.bin",
-    "tf_model.h5": "tf_model.h5: Keras weights of transformers are not read",
+    "tf_model.h5": 'tf_model.h5: Keras weights of transformers are not read.*"transformers<5".*from_tf=True.*" .* OUTPUT',
     "weights.safetensors": "weights.safetensors is not read; name it model.safetensors",
 }
 
