@@ -30,9 +30,12 @@ from bert_tf.head_spec import (
     VECTORS,
 )
 from bert_tf.io import atomic, documents
+from bert_tf.tokenization import library
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 # transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
 _NARROW = ("electra", "albert")  # types whose embedding_size is 128 there if the key is missing
 _SIZES = ("position_buckets", "max_relative_positions")  # fields that have Hugging Face's names
 
@@ -143,6 +146,19 @@ def write(
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return names
+
+
+def tokenizer_settings(vocabulary: Vocabulary, config: BertConfig, length: int, *, text: str) -> dict[str, Any]:
+    """Returns the tokenizer_config.json with which transformers reads the tokenizer.json beside it, the `text`, as it is."""
+    has_segments = config.type_vocab_size > 1 and vocabulary.second_segment
+    blank = library.adds_blank(text)
+    return {
+        **{name: token for name, token in zip(TOKENS, vocabulary.special) if token},
+        "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
+        "model_input_names": ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"],  # default: none
+        "model_max_length": length,
+        **({} if blank is None else {"add_prefix_space": blank}),  # by default false in transformers 4, whatever the file says
+    }
 
 
 def _masked_words(config: BertConfig) -> Iterator[NamePair]:

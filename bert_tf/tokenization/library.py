@@ -30,6 +30,15 @@ _NO_ID = -1  # of the unknown token, if all characters are known
 _FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
 _UNNAMED: Mapping[str, str] = {}
 _BLANKS = ("\u0120", "\u2581")  # of byte-level BPE and of SentencePiece
+_OF_WORD_PIECES = re.compile("(Bert|DistilBert|Electra|MPNet|MobileBert)Tokenizer(Fast)?")
+_SWITCHES = {  # by a step's type: its switches that tokenizer_config.json may set, by their names there
+    "BertNormalizer": {
+        "do_lower_case": "lowercase",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "handle_chinese_chars",
+    },
+    "ByteLevel": {"add_prefix_space": "add_prefix_space"},
+}
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can escape them, UTF-8 has none
 
 
@@ -179,12 +188,43 @@ def read(content: str, source: Path, *, words_as_they_are: bool) -> LibraryVocab
         "passes_segments": roles.passes_segments(source.parent),
         "words_as_they_are": words_as_they_are or roles.reads_words_as_they_are(source.parent),
     }
-    vocabulary = LibraryVocabulary(content, path=source, **beside)
+    vocabulary = LibraryVocabulary(_as_configured(content, source.parent), path=source, **beside)
     text = _with_added(vocabulary, source)
     if text is not None:
         vocabulary = LibraryVocabulary(text, path=source, **beside)
     vocabulary.folder = source.absolute().parent
     return vocabulary
+
+
+def _as_configured(content: str, folder: Path) -> str:
+    """The text with the switches of tokenizer_config.json, which go first in transformers."""
+    values, switched = text_rules.content(folder / text_rules.CONFIG), False
+    switches = {key for of_step in _SWITCHES.values() for key in of_step} & values.keys()
+    pipeline = _parsed(content) if switches else {}
+    for part in ("normalizer", "pre_tokenizer"):
+        step = pipeline.get(part) or {}
+        kind = str(step.get("type")) if isinstance(step, dict) else ""
+        if kind == "BertNormalizer" and not _OF_WORD_PIECES.fullmatch(values.get("tokenizer_class") or "BertTokenizer"):
+            continue
+        for key, name in _SWITCHES.get(kind, {}).items():
+            is_set = isinstance(values.get(key), bool) or (key == "strip_accents" and values.get(key, "") is None)
+            if is_set and step.get(name) is not values[key]:
+                step[name], switched = values[key], True
+    return documents.to_json(pipeline) if switched else content
+
+
+def _parsed(content: str) -> dict[str, Any]:
+    """Empty if it is damaged: the library says how."""
+    with contextlib.suppress(documents.DocumentError):
+        value = documents.json_value(content)
+        return value if isinstance(value, dict) else {}
+    return {}
+
+
+def adds_blank(text: str) -> bool | None:
+    """Whether a tokenizer.json puts a blank before texts, None if it has no such switch."""
+    switches = [step["add_prefix_space"] for step in _steps(_parsed(text).get("pre_tokenizer")) if "add_prefix_space" in step]
+    return any(switches) if switches else None
 
 
 def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:

@@ -78,6 +78,9 @@ def test_an_export_is_loaded_again(folder, model, tmp_path):
     settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
     assert (settings["cls_token"], settings["sep_token"], settings["pad_token"]) == ("<s>", "</s>", "<pad>")
     assert settings["model_input_names"] == ["input_ids", "attention_mask"]
+    assert settings["add_prefix_space"] is False
+    bert_tf.convert_checkpoint(model.checkpoint, to="hf", output=tmp_path / "converted")
+    assert json.loads((tmp_path / "converted" / "tokenizer_config.json").read_text()) == settings
     values = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert values["architectures"] == ["RobertaForSequenceClassification"]
     assert [values[name] for name in ("max_position_embeddings", "pad_token_id", "layer_norm_eps")] == [12, 1, 1e-5]

@@ -71,6 +71,28 @@ def test_words_of_a_tagger_from_elsewhere_have_the_blanks_that_the_file_adds(as_
     expected = again.library.encode(["w1", "w2"], is_pretokenized=True, add_special_tokens=False).ids
     found = [number for ids in tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
     assert (found == expected) == as_they_are
+    assert library.adds_blank(again.to_text_of_words()) is not as_they_are
+
+
+@pytest.mark.parametrize(
+    ("config", "step", "expected"),
+    [
+        ({"add_prefix_space": True}, {"type": "ByteLevel", "add_prefix_space": False}, {"add_prefix_space": True}),
+        ({"tokenizer_class": "MPNetTokenizer", "do_lower_case": False, "strip_accents": None}, {"type": "BertNormalizer"},
+         {"lowercase": False, "strip_accents": None}),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False}, {"type": "BertNormalizer"}, {}),
+    ],
+)  # fmt: skip
+def test_switches_beside_the_file_go_first_where_they_do_in_transformers(config, step, expected, tmp_path):
+    content = json.loads(tokenizer_files.byte_level())
+    switches = {"clean_text": True, "handle_chinese_chars": True, "lowercase": True, "strip_accents": True}
+    is_normalizer = step["type"] == "BertNormalizer"
+    part = "normalizer" if is_normalizer else "pre_tokenizer"
+    content[part] = {**(switches if is_normalizer else content[part]), **step}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    read = json.loads(read_tokenizer(tmp_path / "tokenizer.json").to_text())
+    assert read == {**content, part: {**content[part], **expected}}
 
 
 def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no_blank_before_the_piece(tokenizer, kind):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import home, run_layout
-from bert_tf.checkpoints import hub, huggingface, prefixes, saved, weight_files
+from bert_tf.checkpoints import hub, huggingface, huggingface_export, prefixes, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only, layers_in, task_head
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import refuse_not_finite, write_checkpoint
@@ -21,6 +21,7 @@ from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.checkpoint import renaming
 from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE, STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.head_spec import TAGS
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import casing, text_rules
@@ -210,16 +211,21 @@ def write_record(folder: Path, model: PublishedModel) -> None:
         (folder / run_layout.RECORD).write_text(huggingface.record_of(model.record), encoding="utf-8")
 
 
-def write_casing(folder: Path, model: PublishedModel) -> None:
-    """Writes whether texts are lower-cased; the tokenizers of transformers do it by default."""
+def write_text_settings(folder: Path, model: PublishedModel) -> None:
+    """Writes what transformers must know of its tokenizer; a folder of its own with a tokenizer.json says it already."""
     vocabulary = read_tokenizer(model.vocabulary_file) if model.vocabulary_file else None
-    if vocabulary is None or vocabulary.own_rules:
+    if vocabulary is None or (vocabulary.own_rules and model.published_config):
         return
     values = text_rules.content(folder / text_rules.CONFIG)
-    signs = {"do_lower_case": casing.find(vocabulary).lower_case}
-    recorded = {name: value for name, value in model.record.items() if name in signs}
-    text = documents.to_json({**signs, **values, **recorded}, indent=2) + "\n"
-    (folder / text_rules.CONFIG).write_text(text, encoding="utf-8")
+    length = int(model.record.get("max_seq_length", model.config.max_position_embeddings))
+    if vocabulary.own_rules:
+        text = vocabulary.to_text_of_words() if model.kind == TAGS else vocabulary.to_text()
+        (folder / vocabulary.file).write_text(text, encoding="utf-8")
+        values = {**values, **huggingface_export.tokenizer_settings(vocabulary, model.config, length, text=text)}
+    else:
+        signs = {"do_lower_case": casing.find(vocabulary).lower_case, "model_max_length": length}
+        values = {**signs, **values, **{name: value for name, value in model.record.items() if name in signs}}
+    (folder / text_rules.CONFIG).write_text(documents.to_json(values, indent=2) + "\n", encoding="utf-8")
 
 
 def copy_texts(folder: Path, model: PublishedModel) -> None:

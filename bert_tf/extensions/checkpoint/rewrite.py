@@ -206,7 +206,7 @@ def convert(settings: ConvertSettings) -> Written:
         names = _WRITERS[settings.to](folder, model)
         models.copy_texts(folder, model)
         if settings.to == HF:
-            models.write_casing(folder, model)
+            models.write_text_settings(folder, model)
         models.note(folder, "convert", [checkpoint], to=settings.to)
     left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
     if left_out:

@@ -16,7 +16,6 @@ from bert_tf.tokenization import text_rules
 
 _CARD = "README.md"
 _POOLER = "bert/pooler/"
-_TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
 
 
@@ -43,7 +42,7 @@ def write(exported: ExportJob, folder: Path) -> None:
         },
     )
     contents = {
-        **_tokenizer_files(trained),
+        **_tokenizer_files(exported),
         **(_module_files(trained) if architecture.makes_vectors else {}),
     }
     for name, content in contents.items():
@@ -53,24 +52,19 @@ def write(exported: ExportJob, folder: Path) -> None:
     write_card(exported, folder / _CARD, architecture=architecture, long_texts=tuple(long_texts.lines(exported)))
 
 
-def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
-    tokens = {name: token for name, token in zip(_TOKENS, trained.vocabulary.special) if token}
-    has_segments = trained.config.type_vocab_size > 1 and trained.vocabulary.second_segment
-    segments = ["token_type_ids"] if has_segments else []
+def _tokenizer_files(exported: ExportJob) -> dict[str, dict[str, Any]]:
+    trained = exported.trained
+    vocabulary = trained.vocabulary
+    text = vocabulary.to_text_of_words() if exported.family.reads_words else vocabulary.to_text()
+    settings = huggingface_export.tokenizer_settings(vocabulary, trained.config, trained.max_seq_length, text=text)
     of_word_pieces = {
         "split_special_tokens": tokenizer_json.splits_special(trained),
         "do_lower_case": trained.lower_case,
         **trained.vocabulary.text_rules.values(),
     }
     return {
-        text_rules.CONFIG: {
-            **tokens,
-            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
-            "model_input_names": ["input_ids", *segments, "attention_mask"],  # by default, the class has no segments
-            "model_max_length": trained.max_seq_length,
-            **({} if trained.vocabulary.own_rules else of_word_pieces),
-        },
-        "special_tokens_map.json": tokens,
+        text_rules.CONFIG: {**settings, **({} if trained.vocabulary.own_rules else of_word_pieces)},
+        "special_tokens_map.json": {name: token for name, token in settings.items() if name in huggingface_export.TOKENS},
     }
 
 

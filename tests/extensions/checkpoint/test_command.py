@@ -228,7 +228,7 @@ def test_the_tokenizer_of_a_cased_run_is_told_to_keep_capitals(run, tmp_path):
     for source, lower_case in ((copy, False), (run, True)):
         bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / f"hf-{lower_case}")
         written = (tmp_path / f"hf-{lower_case}" / "tokenizer_config.json").read_text()
-        assert json.loads(written) == {"do_lower_case": lower_case}
+        assert json.loads(written) == {"do_lower_case": lower_case, "model_max_length": record["training"]["max_seq_length"]}
 
 
 @pytest.mark.parametrize("layout", ["tf1", "hf"])
