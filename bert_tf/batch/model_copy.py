@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained, digest
@@ -30,10 +32,16 @@ def write(model: Trained, folder: Path) -> None:
             copy_decision(model.prefix, folder / CHECKPOINT_NAME)
 
 
+def decision_of(prefix: str) -> Mapping[str, Any]:
+    """The decision rule of a checkpoint; empty if it has none."""
+    rule = load_decision(Path(prefix).parent)
+    return rule if rule is not None and rule.get("checkpoint_sha256") == digest(prefix) else {}
+
+
 def copy_decision(prefix: str, copied: Path) -> bool:
     """Copies the decision rule of a checkpoint beside a file made from it; false if it has none."""
-    rule = load_decision(Path(prefix).parent)
-    if rule is None or rule.get("checkpoint_sha256") != digest(prefix):
+    rule = decision_of(prefix)
+    if not rule:
         return False
     text = documents.to_json({**rule, "checkpoint_sha256": digest(str(copied))}, indent=2, sort_keys=True) + "\n"
     (copied.parent / run_layout.DECISION).write_text(text, encoding="utf-8")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,11 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
     shapes = {**encoder_shapes(trained.config), **registry.make_head(trained.head).variables(trained.config)}
     refuse_unusable(reader, shapes)
     arrays = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
-    temperatures = np.array(dict(trained.head.options).get("temperatures", ()), np.float32)
-    if temperatures.size:
-        arrays["output_weights"], arrays["output_bias"] = (
-            (arrays[name].T / temperatures).T for name in ("output_weights", "output_bias")
-        )
-    return arrays
+    return calibrated(arrays, dict(trained.head.options).get("temperatures", ()))
+
+
+def calibrated(arrays: Mapping[str, npt.NDArray[Any]], temperatures: Sequence[float]) -> Mapping[str, npt.NDArray[Any]]:
+    """The same weights with a head whose logits are divided by the temperatures, if there are any."""
+    divisors = np.array(temperatures, np.float32)
+    head = ("output_weights", "output_bias") if temperatures else ()
+    return {**arrays, **{name: (arrays[name].T / divisors).T for name in head}}

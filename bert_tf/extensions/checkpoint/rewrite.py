@@ -21,6 +21,7 @@ from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read_settings, same, setting
+from bert_tf.tasks.decision import DECISION, Decision
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.checkpoint.models import PublishedModel
@@ -245,6 +246,8 @@ def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 
 def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
+    from bert_tf.batch import model_copy
+    from bert_tf.batch.weights import calibrated
     from bert_tf.checkpoints import hub, huggingface_export
     from bert_tf.extensions.checkpoint.tensors import STEP
 
@@ -255,7 +258,10 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     if model.pooling not in ("", MEAN):
         text = "%s: the model's pooling is %s, but sentence-transformers uses mean pooling without %s; copy that file"
         log.warning(text, model.checkpoint.name, model.pooling, hub.MODULES)
-    names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels, facts=facts)
+    decision = Decision.from_record({DECISION: model_copy.decision_of(model.checkpoint.name)})
+    entries = calibrated(model.entries, decision.temperatures)
+    facts |= {DECISION: decision.facts()} if decision.facts() else {}
+    names = huggingface_export.write(folder, entries, model.config, architecture=architecture, labels=labels, facts=facts)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
 
 

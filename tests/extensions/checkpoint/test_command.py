@@ -100,6 +100,14 @@ def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, cal
         assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
 
 
+def test_a_calibrated_head_is_written_for_transformers_as_by_export(run, tmp_path):
+    decide(shutil.copytree(run, tmp_path / "run"), 60)
+    bert_tf.convert_checkpoint(tmp_path / "run", to="hf", output=tmp_path / "hf")
+    head = safetensors.numpy.load_file(tmp_path / "hf" / "model.safetensors")["classifier.weight"]
+    np.testing.assert_allclose(head, held(run / "model.ckpt-60")["output_weights"] / 2.5, rtol=1e-6)
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["decision"] == {"thresholds": [0.9]}
+
+
 def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
     run = decide(changed(tmp_path / "noted", run, 60, note=np.array(b"of whom")), 60)  # texts are kept
     (tmp_path / ".light.123.tmp").mkdir()  # left by a kill
