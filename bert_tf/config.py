@@ -192,7 +192,7 @@ class BertConfig:
         if missing:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
         reads_kind = "positions" not in row.fixed  # others have one kind; mmBERT's file calls it "sans_pos"
-        if reads_kind and values.get("position_embedding_type", "absolute") != "absolute":
+        if reads_kind and (values.get("position_embedding_type") or "absolute") != "absolute":
             raise ConfigError("position_embedding_type must be 'absolute'")
         for key, why in _REFUSED.items():
             if values.get(key):

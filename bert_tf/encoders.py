@@ -90,10 +90,12 @@ _ROBERTA = Encoder(
 def _of_modernbert(values: Values) -> Values:
     """Since version 5 transformers writes `layer_types` and `rope_parameters` instead of three numbers."""
     values = dict(values)
-    if values.get("rope_scaling") is not None:
+    if values.get("rope_scaling"):
         raise ConfigError(f"rope_scaling is {values['rope_scaling']!r:.80}, only null can be loaded")
     if values.get("embedding_dropout", 0) != values.get("mlp_dropout", 0):
         raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, expected that of mlp_dropout")
+    if values.get("local_rope_theta", 0) is None:
+        values["local_rope_theta"] = values.get("global_rope_theta", 160_000.0)
     window = values.get("local_attention")
     if isinstance(window, int) and window < 2:
         raise ConfigError(f"local_attention is {window}, expected at least 2")

@@ -105,6 +105,8 @@ DEBERTA = {"relative_attention": True, "position_biased_input": False, "pos_att_
 DEBERTA |= {"norm_rel_ebd": "layer_norm", "position_buckets": 8}
 OF_OTHERS = [
     ("modernbert", {"position_embedding_type": "sans_pos"}, {}),  # mmBERT
+    ("bert", {"position_embedding_type": None}, {}),
+    ("modernbert", {"local_rope_theta": None, "global_rope_theta": 7.0, "rope_scaling": {}}, {"window_rotary_base": 7.0}),
     ("modernbert", {"local_attention": 0}, "local_attention is 0, expected at least 2"),
     ("modernbert", {"local_attention": 5}, "local_attention is 5, expected an even number"),
     ("modernbert", {"norm_eps": -1}, "norm_eps is -1, expected a positive number"),

@@ -335,6 +335,9 @@ def record_in(
 ) -> dict[str, Any]:
     """What a folder says of its trained head and of its vectors, as in the record of a run; `values` are of its config.json."""
     record = _record(values, weights)
+    if record.get("kind") == REGRESSION and len(weights["output_weights"]) > 1:
+        log.warning("%s: its head gives several numbers for a text, which no task has: only its encoder can be used", source)
+        record = {}
     is_trained = bool(task_head(weights)) or (source / hub.MODULES).is_file()
     length = {"max_seq_length": length_of(source, config)} if is_trained else {}
     of_vectors = {

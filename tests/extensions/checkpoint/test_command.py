@@ -202,6 +202,7 @@ def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path,
         ("BertForTokenClassification", {"id2label": {"0": "O", "1": "B-X"}}),
         ("BertForSequenceClassification", {"problem_type": "multi_label_classification", "id2label": {"0": "a", "1": "b"}}),
         ("BertForMultipleChoice", {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}),
+        ("BertForSequenceClassification", {"problem_type": "regression", "id2label": {"0": "a", "1": "b"}}),
         ("BertForOthers", {}),
     ],
 )
@@ -223,7 +224,8 @@ def test_the_class_and_the_labels_of_a_hugging_face_folder_are_kept(tmp_path, ar
     (tmp_path / "words").write_text("clouds\n")
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
     bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")
-    kind = {"BertForTokenClassification": "tags", "BertForSequenceClassification": "multi_label"}.get(architecture)
+    kinds = {"BertForTokenClassification": "tags", "BertForSequenceClassification": "multi_label"}
+    kind = None if more.get("problem_type") == "regression" else kinds.get(architecture)  # two numbers: of no task
     of_head = {"task_name": "custom", "kind": kind, "labels": list(more["id2label"].values())} if kind else {}
     assert [run_folder.trained(tmp_path / name) for name in ("tf1", "more")] == [{**of_head, "max_seq_length": 16}] * 2
 
