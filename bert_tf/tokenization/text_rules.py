@@ -83,7 +83,8 @@ def read_rules(folder: Path) -> TextRules:
     """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
     config, pipeline, added = (content(folder / name) for name in FILES)
     _refuse_other_tokenizers(config, folder / CONFIG)
-    places = (folder / CONFIG, config), (folder / PIPELINE, _of_normalizer(pipeline.get("normalizer"), folder / PIPELINE))
+    normalizer = None if _is_of_export(pipeline) else pipeline.get("normalizer")
+    places = (folder / CONFIG, config), (folder / PIPELINE, _of_normalizer(normalizer, folder / PIPELINE))
     switches = {}
     for switch in _SWITCHES:
         for (path, values), key in zip(places, (switch.key, switch.normalizer_key)):
@@ -158,6 +159,17 @@ def _refuse_other_tokenizers(config: Mapping[str, Any], path: Path) -> None:
                 " punctuation; take a model with that or with a tokenizer.json instead, such as XLM-RoBERTa",
                 path,
             )
+
+
+def _is_of_export(pipeline: Mapping[str, Any]) -> bool:
+    """Whether `export` wrote it: the rules here as classes of characters, whose values are beside it if they are others."""
+    words = pipeline.get("pre_tokenizer")
+    steps = words.get("pretokenizers") if isinstance(words, dict) else None
+    return (
+        isinstance(steps, list)
+        and len(steps) > 1
+        and all(isinstance(one, dict) and one.get("type") == "Split" for one in steps)
+    )
 
 
 def _of_normalizer(normalizer: Any, path: Path) -> Mapping[str, Any]:

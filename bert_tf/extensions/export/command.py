@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, ExportOptions, Target
 from bert_tf.extensions.export.onnx_folder import FORMAT as ONNX
 from bert_tf.io.text_table import table
@@ -178,7 +178,7 @@ def _examples(model: Trained) -> Sequence[Any]:
 
     if isinstance(model.task, RowsTask):
         return ()
-    with contextlib.suppress(DataError):
+    with contextlib.suppress(BertError):
         folder = sources.find_data(model.task, None, environment=os.environ).folder
         examples = model.task.examples(folder, model.task.splits(folder, DEV)[0])
         return () if isinstance(examples, Unopened) else examples[:_EXAMPLES]

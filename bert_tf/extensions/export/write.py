@@ -15,7 +15,7 @@ from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
-from bert_tf.errors import DataError, OutputError
+from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
 from bert_tf.extensions.export.onnx_folder import RECORD, record_in
@@ -32,6 +32,7 @@ from bert_tf.tasks.tables import usable
 
 _FILES = "files"  # key of the record, see `_contents`
 _OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
+_NEEDED = "labelled examples are required to measure the export"
 _LARGE = 1 << 20  # bytes; such files are not edited by hand
 
 
@@ -153,20 +154,24 @@ def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable
     """Examples by split or file; `gate_data` is a folder, a file in the layout of dev, or None for the task's folder."""
     task = model.task
     if gate_data is not None and Path(gate_data).is_file():
-        split, reader = task.splits("", DEV)[0], task
-        if isinstance(task, RowsTask) or task.name == CUSTOM:
-            reader = own_task(model.record, LabelledColumns(), dev_file=gate_data)
+        has_own_files = isinstance(task, RowsTask) or task.name == CUSTOM
+        reader = own_task(model.record, LabelledColumns(), dev_file=gate_data) if has_own_files else task
+        split = reader.splits("", DEV)[0]
         return {
             gate_data: _labelled(usable(functools.partial(reader.stream, gate_data, split), gate_data, skip=False), gate_data)
         }
     if gate_data is None:
         if find_data is None or isinstance(task, RowsTask):
-            raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
+            raise DataError(f"{_NEEDED}; name them with --gate_data", task.name)
         gate_data = find_data(task)
     elif not task.reads_folder:
         raise DataError(f"--gate_data of {task.name} is a file of examples with labels, no folder or pattern", gate_data)
     log.info("%s: measured on %s", task.name, f"the files in {gate_data}" if task.reads_folder else "--dev_file of the run")
-    return {split: _labelled(task.examples(gate_data, split), split) for split in task.splits(gate_data, DEV)}
+    try:
+        splits = task.splits(gate_data, DEV)
+    except FlagError as error:  # of a run without dev examples
+        raise DataError(f"{_NEEDED}; name them with --gate_data", task.name) from error
+    return {split: _labelled(task.examples(gate_data, split), split) for split in splits}
 
 
 def _labelled(examples: Sequence[Any], name: str) -> Sequence[Any]:

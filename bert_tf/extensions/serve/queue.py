@@ -103,7 +103,7 @@ class Queue:
         while self._requests:
             since, parts = self._requests[0]
             one = parts[0]
-            if batch and (one.alone or tokens + one.part.tokens > self._batch_tokens):
+            if batch and tokens + one.part.tokens > self._batch_tokens:
                 break
             parts.popleft()
             self._requests.popleft()

@@ -14,10 +14,10 @@ from bert_tf.extensions.engines.encoder import Packed, encode  # noqa: E402
 from bert_tf.extensions.engines.onnx_graph import OnnxGraph  # noqa: E402
 from tests.modeling.test_positions import CONFIGS, weights_of  # noqa: E402
 
-# Sequences of 3, 1 and 2 tokens; the last is all masked, and so not masked at all.
-MASK = [[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]]
-IDS = [[10, 11, 12], [20, 0, 0], [30, 31, 0], [40, 41, 42]]
-REAL = [10, 11, 12, 20, 30, 31, 40, 41, 42]
+# Sequences of 3, 1 and 2 tokens; all masked, and so not masked at all; the first masked, but computed.
+MASK = [[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]]
+IDS = [[10, 11, 12], [20, 0, 0], [30, 31, 0], [40, 41, 42], [50, 51, 0]]
+REAL = [10, 11, 12, 20, 30, 31, 40, 41, 42, 50, 51]
 
 
 def computed(build, tokens, rank=3):
@@ -46,19 +46,20 @@ def test_rows_are_the_real_tokens():
 
 
 def test_what_all_sequences_share_is_that_of_each_row():
-    assert computed(lambda layout, tokens: layout.of_tokens(tokens), [0, 1, 2], rank=2) == [[0, 1, 2, 0, 0, 1, 0, 1, 2]]
+    assert computed(lambda layout, tokens: layout.of_tokens(tokens), [0, 1, 2], rank=2) == [[0, 1, 2, 0, 0, 1, 0, 1, 2, 0, 1]]
 
 
 def test_rows_become_tokens_again():
     found = np.array(computed(lambda layout, tokens: layout.unpack(layout.pack(tokens)), vectors(IDS)))
     real = np.maximum(MASK, np.all(np.equal(MASK, 0), axis=1)[:, None]) > 0
-    assert found.shape == (4, 3, 2)
+    real[:, 0] = True
+    assert found.shape == (5, 3, 2)
     np.testing.assert_array_equal(found[real], vectors(REAL))
 
 
 def test_the_first_rows():
     found = computed(lambda layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
-    assert found == [[vector] for vector in vectors([10, 20, 30, 40])]
+    assert found == [[vector] for vector in vectors([10, 20, 30, 40, 50])]
 
 
 @pytest.mark.parametrize("first_only", [False, True])

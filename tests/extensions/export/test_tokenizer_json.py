@@ -12,7 +12,7 @@ import tokenizers
 
 from benchmarks.tokenizers_compared import odd_strings
 from bert_tf.extensions.export import tokenizer_json
-from bert_tf.tokenization.vocabulary import MASK
+from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
@@ -51,6 +51,14 @@ def test_odd_strings_have_the_ids_of_the_package(lower_case):
 @BOTH_CASES
 def test_each_character_that_a_rule_changes(lower_case):
     assert not list(different((f"a{c}b {c}" for c in any_text.CHANGED), lower_case))
+
+
+def test_the_vocabulary_beside_it_keeps_its_rules(tmp_path, caplog):
+    trained = SimpleNamespace(vocabulary=PIECES, lower_case=True, head=SimpleNamespace(kind="classification"))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json.content(trained)))
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in PIECES.tokens), encoding="utf-8")
+    assert Vocabulary.from_file(tmp_path / "vocab.txt").text_rules == PIECES.text_rules
+    assert caplog.text == ""
 
 
 def test_a_special_piece_in_a_text_is_words_but_where_gaps_are_filled():

@@ -238,6 +238,19 @@ def test_a_folder_is_no_data_of_a_task_whose_files_are_named(model, tmp_path):
         export.labelled_examples(found, str(tmp_path), None)
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_run_without_dev_examples_is_measured_on_a_file(tmp_path, in_memory):
+    run = runs.write_run(tmp_path / "run", runs.CLASSES)
+    model = sources.find(run, ModelOverrides(), environment={})
+    if in_memory:
+        model = dataclasses.replace(model, given_task=RowsTask(model.task.family))
+    (tmp_path / "dev.csv").write_text("text,label\na,x\nb,y\n")
+    (rows,) = export.labelled_examples(model, str(tmp_path / "dev.csv"), None).values()
+    assert [(row.text_a, row.label) for row in rows] == [("a", "x"), ("b", "y")]
+    with pytest.raises(DataError, match="labelled examples are required to measure the export; name them with --gate_data"):
+        export.labelled_examples(model, None, lambda _: "")
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_export_is_compared_with_the_package(tmp_path, monkeypatch, turned):
     opened = OPENERS["saved_model"]
@@ -270,7 +283,14 @@ def test_a_comparison_follows_the_flags_of_an_export(tmp_path, monkeypatch):
         assert (model.task.name, model.max_seq_length, target.options.precision) == ("MRPC", 16, "int8")
 
 
-@pytest.mark.parametrize("write", [lambda to: runs.write_run(to, {**runs.CASES["contrastive"].record}), pretrained.write_run])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda to: runs.write_run(to, runs.CONTRASTIVE),
+        lambda to: runs.write_run(to, {**runs.CLASSES, "texts": 1}),
+        pretrained.write_run,
+    ],
+)
 def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path, write):
     (row,) = operation.compare(ExportSettings((str(write(tmp_path / "run")),), "saved_model", compare=True))
     assert (row.difference, row.change) == (None, None)

@@ -120,6 +120,13 @@ def test_a_client_that_has_closed_its_sending_side_is_answered(hold_s):
     assert toy.batches == [["a"], ["a"]]
 
 
+def test_a_client_that_closes_its_sending_side_within_a_request_is_not_waited_for():
+    with Running() as running, running.connected() as connection:
+        connection.sendall(REQUEST[:-5])
+        connection.shutdown(socket.SHUT_WR)
+        assert closed_after(connection) < 5  # not after body_timeout_s, 30 s
+
+
 @pytest.mark.parametrize("chunked", [True, False])
 def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so(service, chunked):
     block = b"a" * 500_000

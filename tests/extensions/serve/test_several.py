@@ -92,6 +92,12 @@ class TestAnswers:
             status, line = message(running.ask("/predict", {"rows": ["a b", "c d"]}))
             assert (status, f"at most {tokens}; send less" in line) == (413, True)
 
+    def test_batches_have_the_tokens_of_all_models_that_share_nothing(self):
+        toys = Toys(description(trunk="a"), description(trunk="b"))
+        with Running(toys, runs=RUNS, batch_tokens=12) as running:
+            running.ask("/predict", {"rows": ["a", "b", "c"]})
+            assert sorted(tokens for batch in toys.batches for *_, tokens in batch) == [6, 12]
+
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
@@ -305,8 +311,8 @@ class TestRealModels:
         assert len(closed) == 1
 
     def test_other_calls_are_of_one_model(self, runs, together):
-        (part,) = question.read("encode", b'{"text": "rain"}', READER, Limits(), batch_tokens=99)
-        alone = served(configured(str(runs[0]), encode=True))
+        (part,) = question.read("explain", b'{"text": "rain", "method": "occlusion"}', READER, Limits(), batch_tokens=99)
+        alone = served(configured(str(runs[0])))
         (predict,) = self.parts(together, {"text": "rain"})
         found, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])
         assert (found, len(predicted)) == (alone.answers([part])[0], 3)
