@@ -241,12 +241,8 @@ def commands() -> dict[str, NewCommand]:
     return every
 
 
-def kinds() -> dict[str, NewKind]:
-    return {name: kind for extension in installed().values() for name, kind in extension.kinds.items()}
-
-
-def named(field: str) -> dict[str, str]:
-    """What the extensions add in a field that maps names to module:name."""
+def named(field: str) -> dict[str, Any]:
+    """What the extensions add in a field that maps names to it: module:name, kinds or drivers."""
     return {name: added for entry in installed().values() for name, added in getattr(entry, field).items()}
 
 
@@ -263,11 +259,6 @@ def advice(command: str, text: str) -> str:
     The core advises commands of extensions only through this.
     """
     return text if command in commands() else ""
-
-
-def drivers() -> dict[str, Driver]:
-    """Drivers by the setting that asks for one."""
-    return {name: driver for extension in installed().values() for name, driver in extension.drivers.items()}
 
 
 def load(name: str) -> Any:

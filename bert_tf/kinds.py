@@ -59,7 +59,7 @@ class Registry(MutableMapping[str, T]):
         """Module and name by kind; extensions import this module, so that they are asked later."""
         of_core = {kind: name for kind, row in KINDS.items() if (name := getattr(row, self._column))}
         names = {**of_core, **self._of_core}
-        added = {kind: name for kind, new in extension.kinds().items() if (name := getattr(new, self._column))}
+        added = {kind: name for kind, new in extension.named("kinds").items() if (name := getattr(new, self._column))}
         for kind in added.keys() & names.keys():
             raise BertError(f"{added[kind]}: there is a {self._column} {kind} already; correct or uninstall its package")
         return {**names, **added}

@@ -15,13 +15,12 @@ from bert_tf.modeling.layers import WORDS, Lookup
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
-from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
+from bert_tf.optimization.gradients import Features, LossScale, add_up, clipping, dense_gradients, scaled
 from bert_tf.optimization.optimizers import ADAMW, LINEAR, OPTIMIZERS, AdamWConfig, learning_rate
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
 
 if TYPE_CHECKING:
     from bert_tf.optimization.averaging import MovingAverage
-    from bert_tf.optimization.loss_scale import LossScale
 
 tf1 = tf.compat.v1
 
@@ -77,8 +76,6 @@ class Update:
         self._step = tf1.train.get_or_create_global_step()
         self._loss_scale: LossScale | None = None
         if optimization.loss_scaling:
-            from bert_tf.optimization.loss_scale import LossScale
-
             self._loss_scale = LossScale()
         self._table: DeferredTable | None = None
         defers = defers and optimization.defer_embeddings and adaptation.trains(WORDS)

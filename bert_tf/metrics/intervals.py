@@ -186,16 +186,13 @@ def _pairs(labels: Array, predictions: Array) -> Iterator[tuple[Array, Array]]:
             yield labels == number, predictions == number
 
 
-def _f1_by_class(right: Floats, actual: Floats, predicted: Floats) -> Floats:
-    return _divided(2 * right, actual + predicted)
-
-
 def _macro_f1(labels: Array, predictions: Array, group_of: Array) -> Statistic:
     """For classes, only those in the resample count; for multi-label, all."""
 
     def metric(right: Floats, actual: Floats, predicted: Floats) -> Floats:
         counted = (actual + predicted > 0).astype(float) if labels.ndim == 1 else np.ones_like(actual)
-        return _divided(_f1_by_class(right, actual, predicted).sum(axis=-1), counted.sum(axis=-1))
+        f1 = _divided(2 * right, actual + predicted)
+        return _divided(f1.sum(axis=-1), counted.sum(axis=-1))
 
     return _of_classes(metric, labels, predictions, group_of)
 

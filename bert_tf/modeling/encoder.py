@@ -138,7 +138,7 @@ def bert(
     """
     # A fully masked sequence is not masked at all: softmax ignores an equal offset of all scores.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
-    make_layout = _make_layout(execution)
+    make_layout = Packed if execution.pack_tokens else Padded
     layout = make_layout(input_mask)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
@@ -186,10 +186,6 @@ def _pool(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tenso
 def _pool_again(config: BertConfig, execution: Execution, rows: tf.Tensor) -> tf.Tensor:
     with tf1.variable_scope("bert/pooler", reuse=True, auxiliary_name_scope=False):
         return _pool(rows, config, execution)
-
-
-def _make_layout(execution: Execution) -> type[Packed | Padded]:
-    return Packed if execution.pack_tokens else Padded
 
 
 def _layers(

@@ -20,7 +20,7 @@ CUSTOM = "custom"
 
 def _problems() -> tuple[str, ...]:
     """Extensions add some."""
-    return (*KINDS, *(kind for kind, new in extension.kinds().items() if new.problem))
+    return (*KINDS, *(kind for kind, new in extension.named("kinds").items() if new.problem))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Program(NamedTuple):
 
 
 _OF_EXTENSIONS = extension.installed()
-DRIVERS = extension.drivers()
+DRIVERS: Mapping[str, Driver] = extension.named("drivers")
 ExtensionSettings = of_extensions("settings", "section")
 
 

@@ -51,11 +51,6 @@ def _later_phases(run: Run) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _loss_options(run: Run, rows: TrainingRows) -> LossOptions:
-    """Classes are counted in labelled rows, only for features in memory; heads without loss options ask for none."""
-    return run.loss_options(rows) if isinstance(rows, Features) else LossOptions()
-
-
 def forward_model(run: Run) -> Model:
     execution = speed.execution(run.spec.speed, run.machine, recompute=run.spec.train.recompute)
     tokens = run.spec.data.max_seq_length
@@ -156,7 +151,7 @@ def _model(run: Run, labelled: TrainingRows, end: int, begin: int) -> Model:
     return dataclasses.replace(
         forward,
         execution=dataclasses.replace(forward.execution, adaptation=adapted),
-        loss=_loss_options(run, labelled),
+        loss=run.loss_options(labelled) if isinstance(labelled, Features) else LossOptions(),  # on disk no classes are counted
         seed=run.spec.train.seed,
         optimization=_optimization(run, end, begin),
         check_replicas=_checked_every(run) > 0,

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.features.batching import Batching, Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.optimization import loss_scale
+from bert_tf.optimization import gradients
 from tests import classifier, processes
 from tests.estimator import toy
 
@@ -58,7 +58,7 @@ def overflown(tmp_path_factory, pretrained):
     """The folder of a run whose scale is too large at first."""
     folder = tmp_path_factory.mktemp("overflown")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loss_scale, "_INITIAL", 2.0**127)
+        patch.setattr(gradients, "_INITIAL", 2.0**127)
         train(folder, tf.float16, pretrained, **LONG)
     return folder
 

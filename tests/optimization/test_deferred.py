@@ -179,13 +179,6 @@ def test_rows_are_read_and_the_whole_table_ends_as_if_they_had_been_updated_all_
     assert_moments_agree(end, STEPS, config)
 
 
-@pytest.mark.parametrize("config", [AdamWConfig(), AdamWConfig(bias_correction=True)], ids=["published", "bias-corrected"])
-def test_at_rates_of_fine_tuning_weights_agree_to_a_ten_millionth(config):
-    run = Run(config, peak=5e-5)
-    for batch, state in zip(BATCHES, updates(START, BATCHES, config, peak=5e-5)):
-        np.testing.assert_allclose(run.step(batch), state.weights[batch.ids], rtol=0, atol=1e-7)
-
-
 def test_making_the_table_current_on_the_way_changes_nothing_that_follows(config):
     run = Run(config)
     for step, batch in enumerate(BATCHES):
@@ -224,13 +217,6 @@ def test_tables_of_any_size_become_current(rows):
     np.testing.assert_allclose(found.weights, end.weights, **WEIGHTS_AGREE)
     np.testing.assert_allclose(found.m, end.m, rtol=2e-5, atol=1e-7)  # gradients of one row may cancel each other
     np.testing.assert_allclose(found.v, end.v, rtol=2e-5, atol=1e-7)
-
-
-def test_a_row_that_occurs_twice_is_read_twice_and_updated_once_by_the_sum():
-    run = Run(AdamWConfig(weight_decay=0.0), step=WARM_UP)
-    read = run.step(Batch(np.array([5, 4, 5], np.int32), np.array([[1.0], [2], [3]], np.float32) * np.ones(WIDTH)))
-    np.testing.assert_array_equal(read, START.weights[[5, 4, 5]])
-    np.testing.assert_allclose(run.make_current().m[[4, 5]], np.array([[0.2], [0.4]]) * np.ones(WIDTH), rtol=1e-6)
 
 
 def test_a_micro_batch_finds_its_rows_among_those_of_the_batch():

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization import loss_scale
-from bert_tf.optimization.loss_scale import LossScale
+from bert_tf.optimization import gradients
+from bert_tf.optimization.gradients import LossScale
 from bert_tf.optimization.optimizers import AdamW, AdamWConfig
 from tests.graphs import evaluate
 
@@ -69,7 +69,7 @@ def test_steps_around_an_overflow_update_as_if_it_had_not_been(fused):
 
 
 def test_patience_doubles_the_scale(monkeypatch):
-    monkeypatch.setattr(loss_scale, "_PATIENCE", 2)
+    monkeypatch.setattr(gradients, "_PATIENCE", 2)
     states = run(True, True, True, False, True, True)
     assert [x[SCALE] / INITIAL for x in states] == [1, 1, 2, 2, 1, 1, 2]
     assert [x[GOOD] for x in states] == [0, 1, 0, 1, 0, 1, 0]

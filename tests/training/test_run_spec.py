@@ -1,4 +1,4 @@
-"""Hyper-parameters of the default checkpoint."""
+"""Recipes: hyper-parameters of the default checkpoint."""
 
 import pytest
 
