@@ -10,7 +10,7 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.extension import Driven, Driver
 from bert_tf.io import progress
 from bert_tf.library.keywords import takes
-from bert_tf.profiling.wall_clock import WALL
+from bert_tf.profiling.wall_clock import TURN, WALL
 from bert_tf.settings import settings_of
 from bert_tf.training.run_spec import DRIVERS, SETTINGS, RunSpec, configured
 from bert_tf.training.settings import ActionSettings
@@ -70,7 +70,7 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
         raise FlagError(f"{name}: make one call per {driver.run}, each with its own output_dir")
     from bert_tf.training import fine_tune as job
 
-    with job.TURN:
+    with TURN:
         WALL.restart()
         trained = job.fine_tune(config, environment=os.environ, task=task)
     if trained.stopped_by is not None:
@@ -81,9 +81,7 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
 
 
 def _several_runs(config: RunSpec, name: str, driver: Driver, task: Task | None) -> Any:
-    from bert_tf.training import fine_tune as job
-
-    with job.TURN:
+    with TURN:
         WALL.restart()
         driven: Driven = extension.load(driver.function)(config, environment=os.environ, task=task)
     if driven.stopped_by is not None:

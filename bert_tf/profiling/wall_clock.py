@@ -202,3 +202,4 @@ def process_age() -> float:
 
 
 WALL = WallClock(elapsed=process_age())
+TURN = threading.Lock()  # held by the thread that measures: there is one clock per process

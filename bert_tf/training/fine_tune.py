@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import math
 import signal
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from bert_tf.training.preparation import prepare
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.training import train
-
-TURN = threading.Lock()  # held while training: wall time is measured once per process
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bert_tf.io import log_form
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import STOPPED, Call, Command
-from bert_tf.profiling.wall_clock import WALL
+from bert_tf.profiling.wall_clock import TURN, WALL
 from bert_tf.runtime import noise
 from bert_tf.seeds import seed_numbers, seeds_text
 from bert_tf.settings import read_settings, setting
@@ -104,7 +104,6 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
     """
     extension.needed("series", "reproduce")
     from bert_tf.extensions.reproduce import run as work
-    from bert_tf.training.fine_tune import TURN
 
     chosen = read_settings(ReproduceSettings, {"run": run, "seeds": seeds_text(seeds), **settings})
     with TURN, _published_log():

@@ -16,6 +16,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
+from bert_tf.profiling.wall_clock import TURN
 from bert_tf.settings import Setting, changed, read_settings, setting
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ def run_all(settings: SweepSettings) -> Sweep:
     extension.needed("report", "sweep")
     from bert_tf.extensions.sweep import plan, score, slurm_launch, table
     from bert_tf.training import results as run_results
-    from bert_tf.training.fine_tune import TURN
 
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
     if (folder / run_layout.RECORD).exists():
