@@ -102,6 +102,8 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
     labels = read_labels(relabel, RELABEL, texts) if relabel else {}
     for path, by_id in ((exclude, excluded), (relabel, labels)):
+        if path and not by_id:
+            _LOG.warning("%s: changes no training row", path)
         unknown = [guid for guid in by_id if guid not in counts]
         if unknown:
             text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"

@@ -41,6 +41,12 @@ def corrected(exclude=None, relabel=None, rows=ROWS):
     return [(row.guid, row.label) for row in corrections.apply(rows, TASK, exclude=exclude, relabel=relabel)]
 
 
+def test_a_file_that_changes_nothing_is_said(file, caplog):
+    path = file("id,action\ntrain-1,keep\n")
+    assert len(corrected(exclude=path)) == 4
+    assert caplog.messages[0] == f"{path}: changes no training row"
+
+
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
     for text in ("train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", '"label","id"\na,train-1\nb,train-3\n'):
         assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
