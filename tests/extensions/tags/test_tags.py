@@ -122,6 +122,7 @@ def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed_and_ha
     [
         ("a DT\nb NN\nc NN\n", None, None, "NN DT"),  # the most frequent first
         ("a DT\nb NN\nc NN\n", "a XX\n", None, "NN DT XX"),
+        ("a NN\nb P.B\nc VB\n", None, None, "NN P.B VB"),  # most do not look like those of entities
         ("a O\nb B-X\n", "a E-Y\nb ?\n", None, "O B-X I-X B-Y I-Y"),
         ("a S-X\nb O\n", None, None, "O B-X I-X"),
         ("a O\n", None, "O,S-X,E-X", "O B-X I-X"),
