@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Optional, Protocol, cast
+from typing import NamedTuple, Optional, cast
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
@@ -29,7 +29,7 @@ Marks = Mapping[str, Point]  # the last point of each metric
 Known = Optional[Marks]  # None if a tracker cannot say
 
 
-class Tracker(Protocol):
+class Tracker:
     """A connection to one tracker. Methods raise the errors of its package."""
 
     name: str
@@ -39,6 +39,7 @@ class Tracker(Protocol):
 
         `remote` is that of the state, if any; `group` names the sweep that the run belongs to, if any.
         """
+        raise NotImplementedError
 
     def marks(self) -> Known:
         """Returns the last points that the remote run has."""
