@@ -72,6 +72,21 @@ def holder_of(folder: str | os.PathLike[str]) -> int | None:
         return None
 
 
+def is_written(folder: str | os.PathLike[str]) -> bool:
+    """Whether a process writes to a folder, also one of another machine if the file system has locks between them."""
+    try:
+        descriptor = os.open(Path(folder) / ".writer.lock", os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:  # there is none
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno == errno.EWOULDBLOCK
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.contextmanager
 def _held(base: Path, target: Path, instead: str) -> Iterator[None]:
     """Holds a lock without waiting; OutputError names the other holder."""

@@ -27,7 +27,7 @@ from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import SKIP, lasting_names
 from bert_tf.training.run import Run
-from bert_tf.training.run_spec import ExtensionSettings, Recipe, RunSpec, as_flags, dropped_recipe, recipe_of
+from bert_tf.training.run_spec import OF_PREDICTION, ExtensionSettings, Recipe, RunSpec, as_flags, dropped_recipe, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, PartialTask, checkpoint_of, find_data, find_model
 
@@ -169,7 +169,7 @@ def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSourc
 def _purposes(spec: RunSpec) -> list[str]:
     """Purposes to read; dev also if evaluated during training. Warns of settings of a prediction that nobody asked for."""
     actions = spec.actions
-    idle = [name for name in ("test_file", "predict_batch_size") if name in spec.given]
+    idle = sorted(spec.given & OF_PREDICTION)
     if idle and not actions.do_predict:
         log.warning("nothing is predicted without --do_predict, so these have no effect: --%s", ", --".join(idle))
     during_training = actions.do_train and spec.train.eval_every_n_steps > 0

@@ -69,6 +69,7 @@ class Program(NamedTuple):
 _OF_EXTENSIONS = extension.installed()
 DRIVERS: Mapping[str, Driver] = extension.named("drivers")
 ExtensionSettings = of_extensions("settings", "section")
+OF_PREDICTION = frozenset(("test_file", "predict_batch_size"))  # settings of predictions alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +89,12 @@ class RunSpec:
 
     def replaced(self, values: Mapping[str, Any]) -> RunSpec:
         return replaced(self, values)
+
+    @property
+    def without_predictions(self) -> RunSpec:
+        """The same run, but nothing is predicted; settings of predictions are no longer given."""
+        spec = self.replaced({"do_predict": False, "submission_zip": False})
+        return dataclasses.replace(spec, given=self.given - OF_PREDICTION)
 
     @property
     def asked(self) -> dict[str, Any]:

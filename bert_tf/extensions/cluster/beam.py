@@ -25,7 +25,7 @@ from apache_beam.utils.shared import Shared
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.stream import Computes
-from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.errors import BertError, DataError, FlagError, LostPeerError
 from bert_tf.extensions.cluster import shards, slices, storage
 from bert_tf.extensions.cluster.shards import ShardForm, Shards
 from bert_tf.extensions.cluster.slices import Part, Slice, Whole
@@ -217,7 +217,7 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
         if isinstance(error, ValueError) and not computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {name}: {storage.reason(error)}") from error
         if any(map(_is_of_network, _chain(error))):
-            raise BertError(f"--beam: {name}: cannot be reached, or it refuses: {storage.reason(error)}") from error
+            raise LostPeerError(f"--beam: {name}: cannot be reached, or it refuses: {storage.reason(error)}") from error
         raise
 
 

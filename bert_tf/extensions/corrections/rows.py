@@ -27,6 +27,7 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
 _ACTIONS = ("", "keep", EXCLUDE, RELABEL)
 _ID, _SPLIT, _ACTION, _TEXT, _LABELS = "id", "split", "action", "text", ("suggested", "label")
+_NUMBERED = re.compile(rf"{TRAIN}-\d+")
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
 
@@ -81,7 +82,8 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
         if found != filters:
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
-        if compared and not _plain((texts or {}).get(guid, values[-1])).startswith(_plain(values[-1])):
+        is_numbered = _NUMBERED.fullmatch(guid) is not None  # an id of the user's own says which row it is
+        if compared and is_numbered and not _plain((texts or {}).get(guid, values[-1])).startswith(_plain(values[-1])):
             why = f"the text of {guid!r} is another one in the training file, which has changed since; audit it again"
             raise DataError(why, path, line)
         if labels.setdefault(guid, label) != label:
@@ -102,6 +104,8 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
     labels = read_labels(relabel, RELABEL, texts) if relabel else {}
     for path, by_id in ((exclude, excluded), (relabel, labels)):
+        if path and not by_id:
+            _LOG.warning("%s: changes no training row", path)
         unknown = [guid for guid in by_id if guid not in counts]
         if unknown:
             text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import CustomSettings, TaskSettings
 from bert_tf.training import run_spec
-from bert_tf.training.run_spec import DRIVERS, Program, RunSpec
+from bert_tf.training.run_spec import DRIVERS, OF_PREDICTION, Program, RunSpec
 from bert_tf.training.settings import DataSettings, TextSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -98,7 +99,7 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
     else:
         of_teacher = _without_other_data(of_teacher, settings)
-    settings = {**of_teacher, **settings}
+    asked, settings = settings.keys(), {**of_teacher, **settings}
     if "task_name" not in settings:
         raise FlagError(
             f"{settings['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
@@ -113,7 +114,8 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
         return run_spec.made(settings, task.name, DISTILL)
     name = canonical_name(settings["task_name"])
     reject_unrelated_settings(name, settings, settings.get("problem"))
-    return run_spec.made(settings, name, DISTILL)
+    spec = run_spec.made(settings, name, DISTILL)
+    return spec if spec.actions.do_predict else dataclasses.replace(spec, given=spec.given - (OF_PREDICTION - asked))
 
 
 def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +125,9 @@ def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, An
         return {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
     files = {"data_dir", *tasks.path_names()}
     others = files & settings.keys()
-    dropped = {*(files if "data_dir" in others else ("data_dir",)), *_OF_ROWS} if others else set[str]()
+    dropped = files if "data_dir" in others else {"data_dir"} if others else set()
+    if others & {"data_dir", "train_file"}:
+        dropped = dropped | _OF_ROWS.keys()
     return {name: value for name, value in of_teacher.items() if name not in dropped}
 
 

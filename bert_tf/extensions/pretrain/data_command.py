@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import BertError, FlagError, LostPeerError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.extensions.pretrain.corpus.masking import Masking
@@ -202,9 +202,10 @@ def _make(
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
     except processes.LostWorkerError as error:
         raise BertError(f"{error} with fewer --workers; it continues, except from pipes") from error
-    except BertError as error:  # its message promises that nothing was changed, and a full disk needs the room
-        if type(error) is not BertError:  # that of a lost server of Beam: the same command continues
-            shutil.rmtree(unfinished, ignore_errors=True)
+    except LostPeerError:  # the server of a pipeline: the same command continues
+        raise
+    except BertError:  # its message promises that nothing was changed, and a full disk needs the room
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise
     _write_manifest(written, output.key, config, tokenizer)
     shutil.rmtree(unfinished, ignore_errors=True)

@@ -149,8 +149,7 @@ class _Folds(NamedTuple):
 
     def _run(self, fold: int, private: str) -> Run:
         folder = str(self.config.output.folder / f"fold-{fold}")
-        changes = {**_NOT_OF_FOLDS, "do_predict": False, "submission_zip": False, "output_dir": folder}
-        config = self.config.replaced({**_NO_FOLDS, **changes})
+        config = self.config.without_predictions.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "output_dir": folder})
         rows = f"{len(self.numbers[fold - 1])} of {len(self.whole.examples)} rows"
         alone = functools.partial(train_alone, series=self.config, fold=fold, private=private)
         title = f"Fold {fold} of {len(self.numbers)}: {rows}"

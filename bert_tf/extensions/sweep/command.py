@@ -114,7 +114,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     fixed = {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out}
     table.keep_settings(folder, fixed, plan.inputs(file, os.environ))
     table.refuse_others(folder, runs)
-    table.forget(folder, [run.name for run in runs] if is_grid else table.finished(folder), failures=True)
+    table.forget(folder, [run.name for run in runs], failures=True)
     if settings.launch == SLURM:
         print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
         return Sweep(folder, folder / TABLE, ())
@@ -161,13 +161,15 @@ def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
 
 def _led(settings: SweepSettings, file: SweepFile, runs: Sequence[PlannedRun], drawn: Mapping[str, Any]) -> list[Result]:
     """Trains the runs on this machine, or on the nodes of a cluster."""
-    from bert_tf.extensions.sweep import leader, ray_launch
+    from bert_tf.extensions.sweep import leader, ray_launch, table
     from bert_tf.extensions.sweep.search import Search
 
     folder = Path(settings.output_dir)
     if settings.launch == RAY:
         return ray_launch.lead(_command(settings), folder.absolute(), [run.name for run in runs], file.tasks)
     search = Search(file, folder, **drawn) if drawn else None
+    if search is not None:
+        table.forget(folder, search.begun, failures=True)
     return leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search, spread=settings.spread).lead()
 
 

@@ -47,10 +47,11 @@ def train(config: RunSpec, share: float, environment: Mapping[str, str]) -> tupl
         **undecided(),  # the rules of the run are followed
         "init_checkpoint": str(folder),
         "output_dir": str(folder / FOLDER),
-        **dict.fromkeys(("do_train", "do_predict", "submission_zip"), False),
+        "do_train": False,
         "eval_every_n_steps": 0,
     }
-    trained = dataclasses.replace(single, given=single.given | {"init_checkpoint"}).replaced(evaluated)
+    trained = single.without_predictions
+    trained = dataclasses.replace(trained, given=trained.given | {"init_checkpoint"}).replaced(evaluated)
     of_unseen = fine_tune.fine_tune(trained, environment=environment, task=tasks[1])
     return done, {f"held_out_{name}": value for name, value in of_unseen.metrics.items()}
 

@@ -75,12 +75,24 @@ class Search:
     def total(self) -> int:
         return self._trials * len(self._studies)
 
+    @property
+    def begun(self) -> list[str]:
+        """Names of the runs that were begun, within the number of trials."""
+        trials = ((task, trial.number) for task, study in self._studies.items() for trial in self._begun(study))
+        return [_name(task, number) for task, number in trials if number < self._trials]
+
     def unfinished(self) -> Iterator[PlannedRun]:
         """Yields each unfinished run of other leaders and earlier commands once."""
         for task, study in self._studies.items():
             for trial in self._begun(study):
-                known = _name(task, trial.number) in self._runs
-                if not known and trial.number < self._trials and not trial.state.is_finished():
+                name = _name(task, trial.number)
+                known = name in self._runs
+                if known or trial.number >= self._trials:
+                    continue
+                if trial.state == self._optuna.trial.TrialState.FAIL:  # told by an earlier version, as final
+                    again = self.known(name) if table.read_result(self._folder, name) is None else None
+                    yield from filter(None, [again])
+                elif not trial.state.is_finished():
                     with self._drawing():  # a killed leader may have left a trial without all its settings
                         values = self._drawn(task, trial.number, self._optuna.trial.Trial(study, trial._trial_id))
                     yield self._planned(task, trial.number, values)

@@ -229,21 +229,21 @@ class TagReader:
         return (sentence.tags for sentence in self._sentences(source, "", report))
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
-        if self._has_objects(source):
+        if self.has_objects(source):
             return _objects(source, split, report)
         return ColumnFile(self.settings.word_column, self.settings.tag_column).sentences(source, split, report)
 
     def _unlabelled(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         if self.settings.raw_text and self._form(source) not in (JSONL, PARQUET):
             return _texts(source, split, report)
-        if self._has_objects(source):
+        if self.has_objects(source):
             return _unlabelled_objects(source, split, report)
         return (sentence.example for sentence in ColumnFile(self.settings.word_column, None).sentences(source, split, report))
 
     def _form(self, source: text_lines.Source) -> str | None:
         return self.form or tables.form_of(text_lines.path_of(source))
 
-    def _has_objects(self, source: text_lines.Source) -> bool:
+    def has_objects(self, source: text_lines.Source) -> bool:
         if self._form(source) == names.CSV:
             problem = "words and tags are no CSV: write columns divided by tabs, a blank line after each sentence"
             raise DataError(problem, text_lines.path_of(source))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.tags import CONLL2003, predictions, schemes
+from bert_tf.extensions.tags import CONLL2003, TagSettings, predictions, schemes
 from bert_tf.extensions.tags import features as tags
 from bert_tf.extensions.tags.columns import TagExample, TagReader, found_labels, read_rows
 from bert_tf.extensions.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
@@ -135,7 +135,11 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
     if custom.file_format not in (None, TSV, JSONL, PARQUET):
         raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
     files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, known_labels)
-    family = functools.partial(files.family, settings.constrained_decoding)
+    family = functools.partial(files.family, settings.constrained_decoding, is_trained=bool(labels))
+    if not labels and custom.train_file and files.reader.has_objects(custom.train_file):
+        given = [name for name in ("word_column", "tag_column") if getattr(settings, name) != getattr(TagSettings, name)]
+        if given:
+            raise FlagError(f"--{given[0]}: {custom.train_file} has objects, whose words and tags have names; leave it out")
     return FileTask(name, family, files.read_examples, custom, _PATTERNS if name == CONLL2003 else {})
 
 
@@ -148,7 +152,9 @@ class _Files:
     dev_file: str | None
     listed: tuple[str, ...]  # tags; if empty, those of the training file
 
-    def family(self, constrained_decoding: bool) -> TagFamily:
+    def family(self, constrained_decoding: bool, *, is_trained: bool) -> TagFamily:
+        if constrained_decoding and not is_trained and not schemes.are_of_entities(self.labels):
+            raise FlagError("--constrained_decoding: is for tags of entities; any plain tag may follow another; leave it out")
         return TagFamily(self.labels, constrained_decoding)
 
     def read_examples(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:

@@ -63,10 +63,11 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
     trackers.require(settings.tracker)
     folder = Path(settings.run)
     begun = sorted(path.parent for path in folder.glob(f"*/{run_layout.RECORD}"))
+    registered = {run.folder for run in run_files.read_runs([folder])} if settings.register else ()
     for run in run_files.read_runs([folder, *filter(run_files.numbered, begun)]):  # folds are below their final model
         with replay.opened(run.folder, settings.tracker) as sender:
             sent = sender.send()
-            version = _registered(sender, settings.register) if settings.register else ""
+            version = _registered(sender, str(settings.register)) if run.folder in registered else ""
             yield dataclasses.replace(sent, version=version)
 
 

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
-
 from bert_tf import run_layout
 from bert_tf.errors import BertError, OutputError
 from bert_tf.estimator.run_folder import MACHINE, VERSIONS
@@ -220,7 +218,7 @@ class Replay:
         for name in new:
             self.tracker.upload(self.folder / name)
             self._keep(files={**self._state.files, name: current.files[name]})
-        status = status or (RUNNING if current.ending == KILLED and _is_written(self.folder) else current.ending)
+        status = status or (RUNNING if current.ending == KILLED and lock.is_written(self.folder) else current.ending)
         if status != self._state.status:
             self.tracker.end(status)
             self._keep(status=status)
@@ -240,14 +238,6 @@ class Replay:
         self._state = dataclasses.replace(self._state, **changed)  # type: ignore[arg-type]
         values = {**vars(self._state), "marks": {name: point[1:] for name, point in self._state.marks.items()}}
         atomic.write_text(self._path, documents.to_json(values, indent=1, sort_keys=True) + "\n")
-
-
-def _is_written(folder: Path) -> bool:
-    """Whether a process of this machine still trains the run."""
-    pid = lock.holder_of(folder)
-    with contextlib.suppress(psutil.Error):
-        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 @contextlib.contextmanager

@@ -311,7 +311,7 @@ def vectors_of(path):
         return np.load(path)["vectors"]
     if path.suffix == ".parquet":
         return np.stack(pyarrow.parquet.read_table(path).column("vector").to_numpy())
-    return np.array([json.loads(line)["vector"] for line in gzip.decompress(path.read_bytes()).splitlines()])
+    return np.array([json.loads(line)["vector"] for line in gzip.decompress(path.read_bytes()).splitlines()], np.float32)
 
 
 def test_options_of_a_runner(monkeypatch):

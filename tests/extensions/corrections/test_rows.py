@@ -41,6 +41,12 @@ def corrected(exclude=None, relabel=None, rows=ROWS):
     return [(row.guid, row.label) for row in corrections.apply(rows, TASK, exclude=exclude, relabel=relabel)]
 
 
+def test_a_file_that_changes_nothing_is_said(file, caplog):
+    path = file("id,action\ntrain-1,keep\n")
+    assert len(corrected(exclude=path)) == 4
+    assert caplog.messages[0] == f"{path}: changes no training row"
+
+
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
     for text in ("train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", '"label","id"\na,train-1\nb,train-3\n'):
         assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
@@ -65,6 +71,10 @@ def test_an_audit_says_what_to_do_with_each_row(file):
     ]
     path = file(findings.table(found, ","))
     assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
+    of_user = [dataclasses.replace(row, guid=f"T{n}") for n, row in enumerate(ROWS)]  # ids of their own, and a corrected text
+    row = findings.row_of("train", dataclasses.replace(of_user[0], text_a="txet 0"), is_train=True)
+    edited = file(findings.table([findings.Finding(findings.LABEL, 0.1, row, "b")], ","), "of_user.csv")
+    assert corrected(relabel=edited, rows=of_user)[0] == ("T0", "b")
     moved = [dataclasses.replace(row, guid=f"train-{n}") for n, row in enumerate(ROWS[1:])]  # the first row was deleted
     with pytest.raises(DataError, match="the text of 'train-1' is another one in the training file, which has changed since"):
         corrected(exclude=path, rows=moved)

@@ -335,6 +335,7 @@ TEACHERS = {"task_name": "custom", "train_file": "a.csv", "dev_file": "d.csv", "
         ({"label_separator": ";"}, [*TEACHERS, "exclude_rows"]),
         ({"task_name": "custom", "problem": "classification"}, [*TEACHERS, "exclude_rows"]),
         ({"train_file": "more.csv"}, TEACHERS),
+        ({"dev_file": "other.csv"}, [*TEACHERS, "exclude_rows"]),
         ({"data_dir": "folder"}, ["task_name", "text_a", "max_seq_length"]),
         ({"task_name": "MRPC"}, ["task_name", "max_seq_length"]),
         ({"problem": "regression"}, ["task_name", "max_seq_length"]),
@@ -343,6 +344,12 @@ TEACHERS = {"task_name": "custom", "train_file": "a.csv", "dev_file": "d.csv", "
 def test_only_other_data_or_another_task_take_the_place_of_the_teachers(settings, kept):
     of_teacher = {**TEACHERS, "exclude_rows": "audit.csv"}
     assert list(command._without_other_data(of_teacher, settings)) == list(kept)
+
+
+@pytest.mark.parametrize(("asked", "given"), [({}, False), ({"do_predict": True}, True), ({"test_file": "b.csv"}, True)])
+def test_files_that_the_teacher_predicted_are_not_given_where_nothing_is_predicted(asked, given):
+    of_teacher = {"task_name": "custom", "train_file": "a.csv", "test_file": "t.csv"}
+    assert ("test_file" in command.made(of_teacher, {"teacher": "out", **asked}, None).given) is given
 
 
 def test_corrections_of_the_teachers_rows_are_those_of_the_student(tmp_path):

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, LostPeerError
 from bert_tf.extensions.pretrain import opening
 from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.records import Records
@@ -139,7 +140,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     ("error", "said"),
     [
         (processes.LostWorkerError("it died"), "it died with fewer --workers; it continues, except from pipes\n"),
-        (BertError("--beam: FlinkRunner: cannot be reached"), "--beam: FlinkRunner: cannot be reached\n"),
+        (LostPeerError("--beam: FlinkRunner: cannot be reached"), "--beam: FlinkRunner: cannot be reached\n"),
     ],
 )
 def test_a_command_that_loses_a_worker_or_server_goes_on(source, made, tmp_path, monkeypatch, capsys, error, said):
@@ -150,13 +151,20 @@ def test_a_command_that_loses_a_worker_or_server_goes_on(source, made, tmp_path,
 
     mapped, flags = processes.mapped, arguments(source, tmp_path / "x.tfrecord")
     monkeypatch.setattr(processes, "mapped", losing)
-    assert classifier.pretraining_data(flags) == 2
+    assert classifier.pretraining_data(flags) == error.status
     assert capsys.readouterr().err.endswith(said)
     monkeypatch.setattr(processes, "mapped", mapped)
     monkeypatch.setattr(store, "tokenize", None)
     monkeypatch.setattr(rows, "rows_of", None)
     assert classifier.pretraining_data(flags) == 0
     assert contents(tmp_path) == made
+
+
+def test_an_error_of_a_worker_of_beam_leaves_nothing(source, tmp_path, monkeypatch):
+    """As of a full disk, which Beam hands on as text."""
+    monkeypatch.setattr(processes, "mapped", mock.Mock(side_effect=BertError("x: cannot write; nothing was changed")))
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord")) == 2
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])

@@ -279,11 +279,12 @@ def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, mon
     runs = []
     monkeypatch.setattr(driver, "slots", lambda *_: None)
     monkeypatch.setattr(driver, "in_turn", lambda given, *_: (runs.extend(given), driver.Trained((), signal.SIGINT))[1])
-    predicts = {"do_train": True, "do_eval": True, "do_predict": True, "submission_zip": True}
+    predicts = {"do_train": True, "do_eval": True, "do_predict": True, "submission_zip": True, "predict_batch_size": 4}
     flags = project.flags(tmp_path / "out", folds=2, group_column="#1 ID", max_train_examples=20, **predicts, **WAYS)
     assert classifier.run(*flags) == 130
     assert [run.title.partition(": ")[2] for run in runs] == ["10 of 20 rows"] * 2
     assert not any(run.config.actions.do_predict or run.config.inference.submission_zip for run in runs)  # the final model does
+    assert not any("predict_batch_size" in run.config.given for run in runs)  # of which a run without predictions warns
 
 
 QUESTION = {"question": "Who ?", "context": "the rain and " * 9 + "a storm came .", "answer": "storm"}

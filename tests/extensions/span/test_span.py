@@ -122,6 +122,7 @@ def test_tables(tmp_path, reader, split, name, text, expected):
         ("question,context,answer,start\nwho?,red fox,,\n", "a.csv", f"2: {NO_ANSWER}"),
         ("context,question\na,b\n", "a.csv", "1: no column 'answer'; the header line reads context | question"),
         ("context,question,answer,start\nred fox,who?,fox,x\n", "a.csv", f"2: {NO_NUMBER}"),
+        ("context,question,answer,start\nred fox,who?,fox,0.5\n", "a.csv", "2: " + NO_NUMBER.replace("'x'", "'0.5'")),
         ("context,question,answer,start\nred fox,,fox,4\n", "a.csv", "2: the text in column 'question' is empty"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 import os
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from bert_tf.errors import BertError
 from bert_tf.estimator import evaluations
-from bert_tf.extensions.sweep import command, table
+from bert_tf.extensions.sweep import command, leader, table
 from bert_tf.extensions.sweep.command import SweepSettings, run_all
 from bert_tf.extensions.sweep.leader import Leader, Slot
 from bert_tf.extensions.sweep.plan import Range, SweepFile
@@ -161,7 +162,7 @@ def test_evaluation_at_the_end_alone_stops_no_run(begin):
     assert not search.lags(search.ask())
 
 
-def test_a_failed_run_is_tried_again_by_the_next_command_with_its_settings(begin, tmp_path, monkeypatch):
+def test_a_failed_run_is_tried_again_by_the_next_command_with_its_settings(begin):
     search = begin(trials=1)
     run, other = asked(search)
     search.tell(table.failed(run, "no memory"))
@@ -171,13 +172,27 @@ def test_a_failed_run_is_tried_again_by_the_next_command_with_its_settings(begin
     assert [(one.name, one.varying) for one in again.unfinished()] == [(run.name, run.varying)]
     again.tell(result(run, 0.5))
     assert list(begin(trials=1).unfinished()) == asked(begin(trials=1)) == []
-    (tmp_path / "sweep.json").write_text('{"tasks": "MRPC", "settings": {"learning_rate": [0.1, 0.2]}}')
-    table.write(tmp_path / "sweep", table.failed(run, "no memory"))
-    monkeypatch.setattr(command, "_led", mock.Mock(side_effect=KeyboardInterrupt))
-    monkeypatch.setattr("bert_tf.extensions.sweep.plan.inputs", lambda *_: {})
+
+
+def test_a_command_that_is_repeated_forgets_the_failures_of_its_search_alone(begin, tmp_path, monkeypatch, glue):
+    """Earlier versions told failures to the study, which are final there."""
+    run, other, *_ = asked(begin())
+    state = begin()._optuna.trial.TrialState.FAIL
+    begin()._studies[run.task].tell(int(run.name[-1]), state=state)
+    of_grid = dataclasses.replace(run, name="MRPC-learning_rate=0.1-seed1")
+    for one in (run, of_grid):
+        table.write(tmp_path / "sweep", table.failed(one, "no memory"))
+    assert run.name not in {one.name for one in begin().unfinished()}
+    lists = {"train_batch_size": [8, 16], "learning_rate": {"low": 1e-5, "high": 1e-3, "log": True}}
+    sweep_file = {"tasks": ["MRPC", "RTE"], "settings": {"num_train_steps": 20, **lists}}
+    (tmp_path / "sweep.json").write_text(json.dumps(sweep_file))
+    monkeypatch.setenv("GLUE_DIR", glue["GLUE_DIR"])
+    monkeypatch.setattr(leader, "Leader", mock.Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        run_all(SweepSettings(str(tmp_path / "sweep.json"), str(tmp_path / "sweep"), search="random"))
-    assert table.finished(tmp_path / "sweep") == []
+        run_all(SweepSettings(str(tmp_path / "sweep.json"), str(tmp_path / "sweep"), search="random", trials=3, slots=1))
+    assert table.finished(tmp_path / "sweep") == [of_grid.name]
+    unfinished = {one.name: one.varying for one in begin().unfinished()}
+    assert (unfinished[run.name], unfinished[other.name]) == (run.varying, other.varying)
 
 
 def test_a_lock_of_a_killed_process_leads_to_the_journal(begin, journal, monkeypatch, tmp_path):

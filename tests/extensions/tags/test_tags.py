@@ -122,6 +122,7 @@ def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed_and_ha
     [
         ("a DT\nb NN\nc NN\n", None, None, "NN DT"),  # the most frequent first
         ("a DT\nb NN\nc NN\n", "a XX\n", None, "NN DT XX"),
+        ("a NN\nb P.B\nc VB\n", None, None, "NN P.B VB"),  # most do not look like those of entities
         ("a O\nb B-X\n", "a E-Y\nb ?\n", None, "O B-X I-X B-Y I-Y"),
         ("a S-X\nb O\n", None, None, "O B-X I-X"),
         ("a O\n", None, "O,S-X,E-X", "O B-X I-X"),
@@ -135,6 +136,12 @@ def test_labels_are_those_of_the_files_or_listed_in_any_scheme(tmp_path, text, d
     family = own(tmp_path, text, labels=listed, dev_file=dev and str(tmp_path / "dev.txt"))[0].family
     assert " ".join(family.labels) == labels
     assert family.metrics[0] == ("entity_f1" if "O" in family.labels else "token_accuracy")
+
+
+def test_plain_tags_are_not_constrained(tmp_path):
+    task, _ = own(tmp_path, "a NN\nb DT\n", constrained_decoding=True)
+    with pytest.raises(BertError, match="^--constrained_decoding: is for tags of entities; any plain tag may follow another"):
+        _ = task.family
 
 
 def test_to_predict_lines_are_kept_and_a_row_that_is_skipped_takes_its_sentence_along(tmp_path):
@@ -180,6 +187,7 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
         ("a DT\nb XX\n", {"labels": "NN,DT"}, "2: unknown label 'XX'"),
         ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; at least two tags are required"),
         ("a B-X\nb O\n", {"word_column": 0}, "--word_column=0: columns are counted from 1"),
+        ('{"tokens": ["a", "b"], "tags": ["X", "O"]}', {"word_column": 2}, "--word_column: {path} has objects, whose words"),
         (
             "a B-X\nb O\n",
             {"file_format": "csv"},
@@ -209,7 +217,8 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
 )
 def test_bad_files_end_in_one_line(tmp_path, text, settings, problem):
     name = "train.jsonl" if text[:1] == "{" else "train.txt"
-    assert problem in refusal(BertError, lambda: own(tmp_path, text, name, **settings)[0].examples("", "train"))
+    found = refusal(BertError, lambda: own(tmp_path, text, name, **settings)[0].examples("", "train"))
+    assert problem.replace("{path}", str(tmp_path / name)) in found
 
 
 @pytest.mark.parametrize(

@@ -111,10 +111,13 @@ def test_a_run_without_results_has_finished_at_its_last_step_or_its_early_end(fo
 
 def test_a_run_that_is_trained_meanwhile_is_not_one_that_was_killed(server, folder):
     (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": {"steps": 30}}))
-    for pid, status in ((os.getpid(), "RUNNING"), (1 << 30, "KILLED")):
-        (folder / ".writer.json").write_text(json.dumps({"pid": pid}))
+    with lock.writing_folder(folder):
         track(folder)
-        assert [run["status"] for run in server()["runs"].values()] == [status]
+        assert [run["status"] for run in server()["runs"].values()] == ["RUNNING"]
+    for name, text in ((".writer.lock", ""), (".writer.json", json.dumps({"pid": os.getpid()}))):  # as a kill leaves them
+        (folder / name).write_text(text)
+    track(folder)
+    assert [run["status"] for run in server()["runs"].values()] == ["KILLED"]
 
 
 def test_folds_below_their_final_model_are_runs_and_not_its_tasks(server, folder):

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import threading
 from types import SimpleNamespace
 
@@ -157,6 +158,12 @@ def test_mlflow_predicts_what_the_package_does_and_a_checkpoint_is_registered_on
     for _ in range(2):
         (sent,) = bert_tf.track(run, tracker="mlflow", register="mine")
         assert sent.version == "1"
+    shutil.copytree(run, tmp_path / "fold-1").rename(run / "fold-1")
+    sent = bert_tf.track(run, tracker="mlflow", register="mine")
+    assert [(one.run.name, one.version) for one in sent] == [
+        ("run", "1"),
+        ("fold-1", ""),
+    ]  # of a part of the rows
     (version,) = server()["versions"]
     model = tmp_path / "server" / version["source"].removeprefix("store/")
     module, (inputs, outputs), requirements = json.loads((model / "MLmodel").read_text())
