@@ -88,7 +88,7 @@ def test_cells_of_several_labels_have_a_separator_that_no_label_holds():
     task = SentenceTask(train=[("x", ["a,b"]), ("y", ["c"]), ("z", ["a", "b"])], problem=MULTI_LABEL)
     record = {"kind": MULTI_LABEL, "labels": ["a,b;"]}
     assert (task.family.label_separator, SentenceFamily.from_record(record).label_separator) == (";", "|")
-    assert own_task(record, Columns(text_a="text"), dev_file="-").family.label_separator == "|"
+    assert own_task(record, Columns(text_a="text"), test_file="-").family.label_separator == "|"
     own = CustomTask(CustomSettings(labels='"yes, maybe",no'))
     assert own.family.label_separator == ";"  # of sets of classes
 
