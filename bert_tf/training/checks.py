@@ -38,7 +38,7 @@ def check(run: Run) -> Run:
     if len(changing) > 1:
         raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
     if TRAIN in run.splits:
-        find_metric(run.spec.train, run.task)
+        _warn_of_accuracy(run, find_metric(run.spec.train, run.task))
         find_loss_options(run.spec.train, run.task)
         problems += _of_training(run)
     for rule in run.spec.devices.rules:
@@ -53,6 +53,16 @@ def check(run: Run) -> Run:
     preflight.refuse(list(_of_files(run)))
     _warn_of_leaks(run)
     return dataclasses.replace(run, restore=restore)
+
+
+def _warn_of_accuracy(run: Run, chosen_by: str | None) -> None:
+    """Warns if accuracy chooses among checkpoints whose rare classes are weighted."""
+    train, others = run.spec.train, run.task.family.metrics[1:]
+    if train.class_weights and not train.best_metric and chosen_by == "eval_accuracy" and others:
+        log.warning(
+            "--class_weights: accuracy chooses the best checkpoint, and prefers frequent classes; try --best_metric=%s",
+            others[0],
+        )
 
 
 def _warn_of_leaks(run: Run) -> None:

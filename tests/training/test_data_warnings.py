@@ -30,3 +30,7 @@ def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warni
     shutil.copy(tmp_path / "another" / "data" / "dev.tsv", project.data_dir)
     flags["max_seq_length"] = 24
     assert not any("lose text" in message for message in warnings())
+    flags.update(class_weights="balanced", eval_every_n_steps=5)
+    assert any(message.endswith("try --best_metric=f1") for message in warnings())
+    flags.update(best_metric="loss")
+    assert not any("--best_metric" in message for message in warnings())
