@@ -1,5 +1,6 @@
 """What is said of data that a run can use, but hardly was meant to."""
 
+import re
 import shutil
 
 import tensorflow as tf
@@ -30,6 +31,9 @@ def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warni
     shutil.copy(tmp_path / "another" / "data" / "dev.tsv", project.data_dir)
     flags["max_seq_length"] = 24
     assert not any("lose text" in message for message in warnings())
+    dev = project.data_dir / "dev.tsv"
+    dev.write_text(dev.read_text(encoding="utf-8").replace("o", "\u0436"), encoding="utf-8")
+    assert any(re.match(r"dev: \d+ % of the pieces are \[UNK\]", message) for message in warnings())
     flags.update(class_weights="balanced", eval_every_n_steps=5)
     assert any(message.endswith("try --best_metric=f1") for message in warnings())
     flags.update(best_metric="loss")
