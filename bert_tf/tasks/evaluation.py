@@ -74,7 +74,7 @@ def lines_of_classes(scores: Sequence[ClassScores]) -> list[str]:
 
 def label_of_f1(details: Mapping[str, Any]) -> str:
     """Returns the label that F1 of two classes is of, by an entry of eval_results.json; empty for others."""
-    labels = details["labels"] if "confusion" in details else ()
+    labels: Sequence[Any] = details["labels"] if "confusion" in details else ()
     return str(labels[1]) if len(labels) == 2 else ""
 
 
