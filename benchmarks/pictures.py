@@ -117,7 +117,8 @@ def make_runs(folder: Path) -> None:
     if not (folder / "out/calibrated").exists():
         shutil.copytree(folder / "out/corrected", folder / "out/calibrated")
         module = runpy.run_path(str(ROOT / "docs" / "tickets.py"))
-        module["write"](folder / "more.csv", module["numbered"]("more", TICKETS_TO_CALIBRATE, random.Random(1)))  # noqa: S311
+        more = module["numbered"]("more", TICKETS_TO_CALIBRATE, random.Random(1))  # noqa: S311
+        (folder / "more.csv").write_text(module["csv_text"](more), encoding="utf-8")
         run(folder, "calibrate", "out/calibrated", "--data=more.csv")
     run(folder, "report", "out/calibrated")
     if not (folder / "out/sweep/sweep.tsv").exists():

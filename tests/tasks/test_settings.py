@@ -103,6 +103,7 @@ _WHICH = ": which column holds the text? Name it with --text_a, a second with --
 _HALF = "unpaired surrogate '\\ud83d' in column '{}': write both halves of the pair, or neither"
 _HEADER = "; if this line is a header, add --has_header"
 _MEANT = "; if it is intended, list all labels with --labels"
+_ALIKE = "; did you mean '{}'? A label must be written in the same way in all files"
 _TOO_FEW = " in column 'label'; at least two labels are required"
 _KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
@@ -121,6 +122,8 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("text,class\na,0\n", _KNOWN, ":1: no column 'label'; name that of the label with --label_column; the header"),
         ("text,label\na,0\nb, \n", _KNOWN, ":3: the value in column 'label' is empty"),
         ("text,label\na,0\nb,2\n", _KNOWN, f":3: unknown label '2'; known are 0, 1{_MEANT}"),
+        ("text,label\na,0\nb,1.0\n", _KNOWN, f":3: unknown label '1.0'; known are 0, 1{_ALIKE.format('1')}"),
+        ("text,label\na,X\n", {"labels": "x,y"}, f":2: unknown label 'X'; known are x, y{_ALIKE.format('x')}"),
         ("text,label\n", _KNOWN, ": no examples below the header line"),
         ("words,class\nx,1\n", {**_NUMBERED, **_KNOWN}, f":1: unknown label 'class'; known are 0, 1{_HEADER}"),
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
@@ -361,6 +364,8 @@ def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(
     assert made.examples("", "test") == [SentenceExample("17", "a"), SentenceExample("x", "b")]
     made = task(tmp_path, "text,label\na,0\nb,1\n", id_column="id", test_file=str(tmp_path / "train.csv"))
     assert guids(made) == ["train-2", "train-3"]
+    missing = "no column 'id' for the ids, so rows are named by their lines; the header line reads text | label"
+    assert f"{tmp_path / 'train.csv'}: {missing}" in caplog.messages
     assert "no column 'id'; name that of the ids with --id_column" in refusal(made, "test")
     assert guids(task(tmp_path, "id,text,label\nn1,a,0\nn2,b,1\n", id_column="id")) == ["n1", "n2"]
     caplog.clear()

@@ -1,5 +1,6 @@
 """What is said of data that a run can use, but hardly was meant to."""
 
+import re
 import shutil
 
 import tensorflow as tf
@@ -16,7 +17,9 @@ def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warni
 
     def warnings():
         caplog.clear()
-        parsed = classifier.parse(["run_classifier.py", *project.flags(tmp_path / "out", **flags)])
+        parsed = classifier.parse(
+            ["run_classifier.py", *(flag for flag in project.flags(tmp_path / "out", **flags) if flag != "--data_dir=None")]
+        )
         made = preparation.prepare(parsed, Machine(tf.compat.v1.ConfigProto()), environment={})
         checks.check(made)
         run.features(made, "dev")
@@ -30,3 +33,14 @@ def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warni
     shutil.copy(tmp_path / "another" / "data" / "dev.tsv", project.data_dir)
     flags["max_seq_length"] = 24
     assert not any("lose text" in message for message in warnings())
+    dev = project.data_dir / "dev.tsv"
+    dev.write_text(dev.read_text(encoding="utf-8").replace("o", "\u0436"), encoding="utf-8")
+    assert any(re.match(r"dev: \d+ % of the pieces are \[UNK\]", message) for message in warnings())
+    flags.update(class_weights="balanced", eval_every_n_steps=5)
+    assert any(message.endswith("try --best_metric=f1") for message in warnings())
+    flags.update(best_metric="loss")
+    assert not any("--best_metric" in message for message in warnings())
+    own = tmp_path / "own.csv"
+    own.write_text("text,label\n" + "rain,a\nsoup,b\n" * 10)
+    flags.update(task_name="custom", data_dir=None, train_file=own, dev_file=own, labels="a,b,c")
+    assert "train: no row has the label c, which will not be learned; --labels lists the classes" in warnings()

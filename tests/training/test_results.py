@@ -83,9 +83,10 @@ def test_evaluation_is_logged_with_intervals_and_a_table_and_a_model_that_learne
     evaluation = evaluated(WRONG, ("no", "certainly"))
     write(tmp_path, dev=evaluation)
     low, high = evaluation.intervals["accuracy"]
-    first, accuracy, _, loss, *_, count, head, no, certainly, _ = caplog.messages
+    first, accuracy, f1, loss, *_, count, head, no, certainly, _ = caplog.messages
     assert first == "***** Eval results *****"
     assert accuracy == f"  eval_accuracy = 0.666667 (95 %: {low:.4f} to {high:.4f})"
+    assert f1.startswith("  eval_f1 = 0.666667 (of certainly) (95 %: ")
     assert loss == f"  eval_loss = {evaluation.loss:.6g}"
     assert count == "dev: 3 examples"
     assert head == "  label      precision  recall     f1  support"

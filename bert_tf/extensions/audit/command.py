@@ -216,7 +216,7 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
 
 def _rare_classes(examples: Sequence[Example], task: Task) -> Iterator[str]:
     if task.family.kind in (CLASSIFICATION, MULTI_LABEL):
-        counts = survey(examples, len).labels
+        counts = survey(examples, str.split).labels
         for label in task.family.labels:
             if counts[label] < _RARE * max(counts.values(), default=0):
                 yield f"rare class: {label}, {counts[label]:,} rows; the largest has {max(counts.values()):,}"

@@ -20,7 +20,7 @@ _LEAST_WORDS = 5  # of a text that is judged by its pieces
 def unreadable(rows: Sequence[Row], family: Family, tokenizer: WordPieceTokenizer, limit: int) -> Iterator[Finding]:
     """Yields findings; `limit` is the maximum length in word pieces, which cuts texts that are not read in windows."""
     (unknown,) = tokenizer.vocabulary.ids([UNK])
-    lengths = survey((row.example for row in rows), lambda text: len(tokenizer.ids(text))).lengths
+    lengths = survey((row.example for row in rows), tokenizer.ids).lengths
     for row, length in zip(rows, lengths.tolist()):
         text = " ".join(row.texts)
         pieces = tokenizer.ids(text)

@@ -211,7 +211,7 @@ def _metadata(model: Model, architecture: Architecture | None) -> str:
     results = []
     for split in dict.fromkeys(row.split for row in scores):
         rows = [row for row in scores if row.split == split]
-        metrics = [{"type": row.metric, "name": wording.metric(row.metric), "value": round(row.value, 6)} for row in rows]
+        metrics = [{"type": row.metric, "name": row.name, "value": round(row.value, 6)} for row in rows]
         dataset: Mapping[str, str] = {"type": re.sub(r"\W+", "-", task.lower()), "name": task, "split": split}
         results.append({"task": {"type": pipeline or kind}, "dataset": dataset, "metrics": metrics})
     block: dict[str, Any] = {

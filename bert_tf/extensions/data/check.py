@@ -7,7 +7,7 @@ import dataclasses
 import html
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from bert_tf import extensions, home, run_layout, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
-from bert_tf.extensions.data.survey import LIMITS, Survey, survey
-from bert_tf.features.columns import MANY_TRUNCATED
+from bert_tf.extensions.data.survey import LIMITS, Cut, Survey, survey
+from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN
 from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.io import files
@@ -77,8 +77,8 @@ def _refuse_missing(folder: str | Path) -> None:
         raise DataError(why, folder)
 
 
-def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Callable[[str], int]]:
-    """Unit of lengths and the length of a text.
+def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Cut, int]:
+    """Unit of lengths, what cuts a text into units, and the unknown one.
 
     Word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that has no vocabulary.
     """
@@ -86,10 +86,10 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[
     folder = Path(environment.get("BERT_BASE_DIR") or default)
     path = Path(vocab_file) if vocab_file else file_in(folder, run_layout.VOCABULARY)
     if path is None:
-        return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
+        return "words (--vocab_file counts word pieces, which are more)", str.split, -1
     vocabulary = read_tokenizer(path)
     tokenizer = tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
-    return f"word pieces of {path}", lambda text: len(tokenizer.ids(text))
+    return f"word pieces of {path}", tokenizer.ids, vocabulary.unk_id
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +162,7 @@ def check_data(data_dir: str | os.PathLike[str] | None = None, **settings: Any) 
 def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked:
     """Checks every split of a task; the folder may lack some files."""
     task, data_dir = settings.task(), settings.data_dir
-    unit, size = find_ruler(settings.vocab_file, environment)
+    unit, cut, unknown = find_ruler(settings.vocab_file, environment)
     refused: dict[str, None] = {}  # in order; a problem with the labels recurs in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
@@ -174,7 +174,7 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
         problems: list[DataError] = []
         try:
             with _heard() as heard:
-                counts = survey(_examples(task, data_dir or "", split, problems), size, train or frozenset())
+                counts = survey(_examples(task, data_dir or "", split, problems), cut, train or frozenset(), unknown)
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
             of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in heard]
             warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)
@@ -267,6 +267,8 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.miscoded:
         problem = "texts have signs of a wrong encoding, as U+0092 or \u00c3\u00a9; convert the file from its own"
         yield f"warning        {problem}: {_share(counts.miscoded, counts.rows)}"
+    if counts.unknown > MANY_UNKNOWN:
+        yield f"warning        {UNKNOWN.format(100 * counts.unknown)}"
     if counts.in_train:
         yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
     long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)

@@ -7,13 +7,14 @@ import bisect
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from bert_tf.tasks.base import Example
 
+Cut = Callable[[str], Sequence[Any]]
 LIMITS = (64, 128, 256, 512)  # usual training lengths
 
 # Controls of Latin-1 where Windows has quotes, the replacement character, and UTF-8 read as Windows-1252.
@@ -36,6 +37,7 @@ class Survey:
     repeated_ids: tuple[str, ...]  # ids that occurred before
     miscoded: tuple[str, ...] = ()  # ids of examples whose texts were probably read by another encoding than their own
     unlabelled: tuple[str, ...] = ()  # ids of multi-label examples without any label
+    unknown: float = 0.0  # share of the tokens that the vocabulary lacks
 
     def truncated(self, limit: int) -> float:
         return float(np.mean(self.lengths > limit))
@@ -47,8 +49,20 @@ class Survey:
         return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
 
 
-def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
-    """Counts a split in one pass; `size` counts the tokens of a text, `train` is `texts` of the training split."""
+def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(), unknown: int = -1) -> Survey:
+    """Counts a split in one pass; `cut` returns the tokens of a text, `train` is `texts` of the training split.
+
+    `unknown` is the token of what the vocabulary lacks.
+    """
+    tokens, unknown_tokens = 0, 0
+
+    def size(text: str) -> int:
+        nonlocal tokens, unknown_tokens
+        of_text = cut(text)
+        tokens += len(of_text)
+        unknown_tokens += of_text.count(unknown)
+        return len(of_text)
+
     lengths, numbers = array.array("i"), array.array("d")
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
@@ -87,6 +101,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         repeated_ids=tuple(repeated_ids),
         miscoded=tuple(miscoded),
         unlabelled=tuple(unlabelled),
+        unknown=unknown_tokens / max(tokens, 1),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.extensions.report import curves, wording
 from bert_tf.extensions.report.run_files import Evaluated, Group, Run, is_number, mapping
 from bert_tf.metrics.values import is_cost
+from bert_tf.tasks.evaluation import label_of_f1
 
 _MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
 _MOST_CONFUSIONS = 15
@@ -53,6 +54,12 @@ class Score:
     majority: tuple[str, float] | None = None  # the most frequent label, and the value of always predicting it
     replaced: float | None = None  # value of the run that this one replaced
     collapsed: bool = False  # nothing was learned
+    label: str = ""  # that F1 of two classes is of
+
+    @property
+    def name(self) -> str:
+        """Such as accuracy, or F1 of yes."""
+        return wording.metric(self.metric) + (f" of {wording.shortened(self.label)}" if self.label else "")
 
     @property
     def beats_majority(self) -> bool:
@@ -85,6 +92,7 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
             majority=(label, always[metric]) if metric in always else None,
             replaced=run.replaced(split, metric, examples) if task == run.task else None,
             collapsed=bool(details.get("collapsed")),
+            label=label_of_f1(details) if metric == "f1" and always else "",
         )
 
 
@@ -97,6 +105,8 @@ def majority(details: Mapping[str, Any]) -> tuple[str, Mapping[str, float]] | No
     top, rows = int(of_label.argmax()), int(of_label.sum())
     f1 = 2 * int(of_label[top]) / (rows + int(of_label[top]))
     values = {"accuracy": int(of_label[top]) / rows, "macro_f1": f1 / int((of_label > 0).sum()), "matthews_correlation": 0.0}
+    if len(of_label) == 2:
+        values["f1"] = f1 if top == 1 else 0.0
     return str(details["labels"][top]), values
 
 
@@ -129,11 +139,11 @@ def headline(group: Group) -> list[Figure]:
 
 
 def _scores(group: Group) -> Iterator[Figure]:
-    for (task, split, name), rows in scores(group.runs).items():
+    for (task, split, _), rows in scores(group.runs).items():
         if task == group.task:
             values = [row.value for row in rows]
             notes = list(_notes(rows[0])) if len(group.runs) == 1 else [_spread(values)]
-            yield (f"{wording.metric(name)}, {split}", f"{statistics.fmean(values):.4f}", notes)
+            yield (f"{rows[0].name}, {split}", f"{statistics.fmean(values):.4f}", notes)
 
 
 def _notes(row: Score) -> Iterator[str]:

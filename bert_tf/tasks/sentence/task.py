@@ -105,10 +105,12 @@ class CustomTask(FileTask):
             self._label_column.require(table)
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
+            _LOG.warning("%s: no column %r for the ids, so rows are named by their lines; %s", table.path, *ids, table.there)
             ids = []  # ids are for predictions
         for column in ids:
             table.require(column, "name that of the ids with --id_column")
         known = dict.fromkeys(self.labels if labels else ())
+        alike = {_folded(name): name for name in known}
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
@@ -122,7 +124,7 @@ class CustomTask(FileTask):
                 if line == 1 and self._may_have_header:
                     hint = "; if this line is a header, add --has_header"
                 elif isinstance(error, cells.UnknownLabelError):
-                    hint = f"; {self._label_column.remedy(known)}"
+                    hint = f"; {self._label_column.remedy(error.label, known, alike)}"
                 raise tables.RowError(f"{error}{hint}") from error
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
             return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
@@ -189,7 +191,10 @@ class LabelColumn:
     def require(self, table: tables.Table) -> None:
         table.require(self.column, "name that of the label with --label_column")
 
-    def remedy(self, known: Collection[str]) -> str:
+    def remedy(self, label: str, known: Collection[str], alike: Mapping[str, str]) -> str:
+        """Returns what to do about an unknown label; `alike` are the known ones by `_folded`."""
+        if _folded(label) in alike:
+            return f"did you mean {alike[_folded(label)]!r}? A label must be written in the same way in all files"
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
             return f"numbers are learned with --problem={REGRESSION}"
         return f"if it is intended, {_LIST_THEM}"
@@ -289,6 +294,11 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield from ((other, name) for other in sorted(others))
         for key in keys:
             seen[key].add(name)
+
+
+def _folded(name: str) -> str:
+    """A label without its case, a number without its form: 1.0 and 1 are the same."""
+    return str(float(name)) if _NUMBER.fullmatch(name) else name.casefold()
 
 
 def are_numbers(names: Iterable[str]) -> bool:

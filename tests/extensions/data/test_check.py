@@ -217,9 +217,16 @@ def test_the_vocabulary_is_that_of_the_flag_the_variable_or_the_default_checkpoi
         (None, {"BERT_TF_HOME": str(tmp_path)}, default),
         (None, {"BERT_BASE_DIR": str(tmp_path / "checkpoints")}, None),
     ):
-        unit, size = check.find_ruler(flag, environment)
-        words = "words (--vocab_file counts word pieces, which are more)", 3
-        assert (unit, size("AB a c")) == ((f"word pieces of {path}", 4) if path else words)
+        unit, cut, unknown = check.find_ruler(flag, environment)
+        words = "words (--vocab_file counts word pieces, which are more)", 3, 0
+        tokens = cut("AB a c")
+        assert (unit, len(tokens), tokens.count(unknown)) == ((f"word pieces of {path}", 4, 1) if path else words)
+
+
+def test_texts_that_the_vocabulary_lacks_are_a_warning(run, vocab_file):
+    rows = ["text,label", *["ab a a a,x", "ab \u597d a,y"] * 2]
+    out = run(f"{OWN} --vocab_file={vocab_file}", {"a.csv": rows})[1]
+    assert "  warning        11 % of the pieces are [UNK], which the model cannot tell apart: start from" in out
 
 
 def test_tensorflow_and_matplotlib_are_left_out_of_what_reads_files(tmp_path):

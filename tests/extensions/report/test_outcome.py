@@ -86,6 +86,9 @@ def test_the_most_frequent_label_by_hand():
     details = {"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 2], [0, 0, 0]], "examples": 10}
     label, values = outcome.majority(details)
     assert (label, values["accuracy"], values["macro_f1"]) == ("yes", 0.6, pytest.approx(0.75 / 2))
+    two = {"labels": ["no", "yes"], "confusion": [[3, 1], [2, 4]], "examples": 10}
+    assert outcome.majority(two)[1]["f1"] == pytest.approx(0.75)
+    assert outcome.majority({**two, "confusion": [[5, 1], [2, 2]]})[1]["f1"] == 0.0
     assert outcome.majority({**details, "examples": 4}) is None  # the table counts words, not examples
     assert outcome.majority({**details, "confusion": 3}) is None
 
@@ -94,7 +97,7 @@ def test_the_most_frequent_label_by_hand():
     ("confusion", "sentence"),
     [
         ([[3, 1], [1, 3]], None),
-        ([[0, 2], [0, 6]], "No better than always predicting yes, whose accuracy is 0.7500."),
+        ([[0, 2], [0, 6]], "Not more accurate than always predicting yes, whose accuracy is 0.7500."),
         ([[0, 3], [0, 5]], "Not clearly better than always predicting yes: its accuracy of 0.6250 is inside the interval."),
     ],
 )
