@@ -326,7 +326,10 @@ def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: st
     texts = map(_csv_text, lines)
     first = next(texts)
     above = int(_is_separator_line(first.strip(), divider, path))
-    reader = csv.reader(texts if above else itertools.chain([first], texts), strict=True, delimiter=divider)
+    lines_below = texts if above else itertools.chain([first], texts)
+    # A blank after each divider of the first line is the writer's habit: quotes follow it.
+    is_spaced = not above and first.count(divider) == first.count(f"{divider} ") > 0
+    reader = csv.reader(lines_below, strict=True, delimiter=divider, skipinitialspace=is_spaced)
     while True:
         line = reader.line_num + 1 + above
         try:

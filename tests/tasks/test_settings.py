@@ -58,6 +58,13 @@ def test_texts_are_found_named_and_joined(tmp_path, text, name, settings, expect
     assert [(example.text_a, example.text_b) for example in found] == expected
 
 
+def test_texts_that_stand_for_a_missing_value_are_counted_in_each_file(tmp_path, caplog):
+    text = "title,body,label\nnan,paid twice,0\nnan,nan,1\nNULL,None of us,0\n"
+    task(tmp_path, text, text_a="title,body", labels="0,1").examples("", "train")
+    (message,) = caplog.messages
+    assert "texts that stand for a missing value: 'NULL' (1), 'nan' (2); leave" in message
+
+
 class Counted(str):
     """A label that counts how often one is compared."""
 
@@ -104,6 +111,7 @@ _HALF = "unpaired surrogate '\\ud83d' in column '{}': write both halves of the p
 _HEADER = "; if this line is a header, add --has_header"
 _MEANT = "; if it is intended, list all labels with --labels"
 _TOO_FEW = " in column 'label'; at least two labels are required"
+_NAME_IT = "name that of the text with --text_a, without a header line by its number; the header line reads "
 _KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
 _TITLE = "title,body,label\na,b,0\n, ,1\n"
@@ -115,7 +123,7 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("title,label\na,0\nb,1\n", {}, _WHICH),
         ("text,label,sentence\na,0,c\n", _KNOWN, _WHICH.replace("title | label", "text | label | sentence")),
         ("text_a,label,body\na,0,c\n", _KNOWN, _WHICH.replace("title | label", "text_a | label | body")),
-        (_TITLE, {"text_a": "title,bdy"}, ":1: no column 'bdy'; the header line reads title | body | label"),
+        (_TITLE, {"text_a": "title,bdy"}, f":1: no column 'bdy'; {_NAME_IT}title | body"),
         (_TITLE, {"text_a": "title,body"}, ":3: the texts in columns 'title', 'body' are empty"),
         (_TITLE, {"text_a": "title,"}, "--text_a=title,: a name is empty; remove the extra comma"),
         ("text,class\na,0\n", _KNOWN, ":1: no column 'label'; name that of the label with --label_column; the header"),

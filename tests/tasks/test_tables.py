@@ -311,6 +311,12 @@ def test_blank_lines_of_csv_are_no_rows(tmp_path):
     assert rows(write(tmp_path, b"\nx,y\n\n1,2\n\n\n3,4\n", "a.csv"), "y") == [(4, ["2"]), (7, ["4"])]
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_after_each_comma_of_the_first_line_is_no_part_of_a_cell(tmp_path, blank):
+    path = write(tmp_path, f'x,{blank}y\n1,{blank}"a, ""b"""\n2, c\n'.encode(), "a.csv")
+    assert rows(path, "y") == [(2, ['a, "b"']), (3, ["c" if blank else " c"])]
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -109,10 +109,12 @@ class CustomTask(FileTask):
         for column in ids:
             table.require(column, "name that of the ids with --id_column")
         known = dict.fromkeys(self.labels if labels else ())
+        missing: collections.Counter[str] = collections.Counter()  # rows by their text that stands for a missing value
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
             joined_texts = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
+            missing.update(set(filter(cells.is_missing, row[: ends[-1]])))
             if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
                 _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
@@ -127,7 +129,8 @@ class CustomTask(FileTask):
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
             return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
 
-        return table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        rows = table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        return itertools.chain(rows, _warned_of_missing(missing, table.path))
 
     def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
         return split != TEST
@@ -148,13 +151,25 @@ class CustomTask(FileTask):
     def _texts(self, table: tables.Table) -> list[list[str]]:
         if self._settings.text_a:
             by_flag = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
-            return [_columns(table, flag, columns) for flag, columns in by_flag.items() if columns]
+            named = {flag: _columns(table, flag, columns) for flag, columns in by_flag.items() if columns}
+            for flag, columns in named.items():
+                for column in columns:
+                    table.require(column, f"name that of the text with --{flag}, without a header line by its number")
+            return list(named.values())
         usual = usual_texts(table.has)
         if not usual:
             raise DataError(
                 f"which column holds the text? Name it with --text_a, a second with --text_b; {table.there}", table.path
             )
         return [[column] for column in usual]
+
+
+def _warned_of_missing(missing: Mapping[str, int], path: str) -> Iterator[tuple[int, SentenceExample]]:
+    """Yields nothing; warns of texts that stand for a missing value, after the rows that were counted."""
+    if missing:
+        counts = ", ".join(f"{text!r} ({rows})" for text, rows in sorted(missing.items()))
+        _LOG.warning("%s: texts that stand for a missing value: %s; leave such a cell empty, or the row out", path, counts)
+    yield from ()
 
 
 def _columns(table: tables.Table, flag: str, value: str) -> list[str]:
