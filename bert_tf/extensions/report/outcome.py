@@ -53,6 +53,7 @@ class Score:
     majority: tuple[str, float] | None = None  # the most frequent label, and the value of always predicting it
     replaced: float | None = None  # value of the run that this one replaced
     collapsed: bool = False  # nothing was learned
+    file: str = ""  # the user's own that was measured
 
     @property
     def beats_majority(self) -> bool:
@@ -85,6 +86,7 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
             majority=(label, always[metric]) if metric in always else None,
             replaced=run.replaced(split, metric, examples) if task == run.task else None,
             collapsed=bool(details.get("collapsed")),
+            file=str(details.get("file", "")),
         )
 
 
