@@ -55,7 +55,10 @@ _IN_QUOTES = (
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
 _ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
 # Separators other than commas in the header line of a CSV file, and what to do.
-_OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
+_OTHER_DIVIDERS = {
+    "\t": ", which tabs divide: add --file_format=tsv",
+    **{divider: f", which {divider!r} divides: save the file with commas" for divider in ";|"},
+}
 
 # Remedies by parts of Python's CSV error messages.
 _QUOTES = "put a cell that holds a quote in quotes, and double the quote"
@@ -260,6 +263,9 @@ def _named_form(path: str) -> str:
     form = form_of(path)
     if form is None and os.path.isdir(path):
         raise DataError("is a folder; name a file", path)
+    if form is None and os.path.isfile(path):
+        with text_lines.opened(path):  # raises DataError for a known format that is no table, as Excel's
+            pass
     if form is None:
         raise DataError(f"unknown format of this file name; add --file_format={'|'.join(INPUT_FORMATS)}", path)
     return _NAMED_TSV if form == TSV else form

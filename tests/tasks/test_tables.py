@@ -326,6 +326,7 @@ def test_a_blank_after_each_comma_of_the_first_line_is_no_part_of_a_cell(tmp_pat
         (b"x,y\n0,0\n" + b"x" * 1001 + b",1\n", f":3: not CSV: {_LIMIT}"),
         (b"x,y\n1,2,3\n", ":2: 3 cells, expected 2; cells are separated by commas"),
         (b"text;x\n", ":1: no column 'y'; the header line reads text;x, which ';' divides: save the file with commas"),
+        (b"text|x\n", ":1: no column 'y'; the header line reads text|x, which '|' divides: save the file with commas"),
         (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
         (b"text\n", ":1: no column 'y'; the header line reads text"),
         (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
@@ -387,6 +388,7 @@ def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
     assert (
         message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
     )
+    assert "is a ZIP archive or an Excel workbook" in message_of(write(tmp_path, b"PK\x03\x04", "a.xlsx"), "x")
     assert cells(path, "y", form="csv") == [["2"]]
     assert message_of(tmp_path, "x") == f"{tmp_path}: is a folder; name a file"
     for name in ("a.csv.gz", "A.CSV.GZ"):

@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ _FEW = 10  # maximum classes with numbers as names, such as ratings
 _RARE, _RARE_SHARE = 5, 0.005  # rows, and share of all, below which a label may be a mistake
 _SHORTEST, _LONGEST = 4, 64  # letters of a name of which one may be a mistake
 _NAMED = 5  # labels in a warning
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 _DIGITS = re.compile(r"\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
@@ -202,7 +204,12 @@ class LabelColumn:
         return labels if self.kind == MULTI_LABEL else labels[0]
 
     def require(self, table: tables.Table) -> None:
-        table.require(self.column, "name that of the label with --label_column")
+        remedy = "name that of the label with --label_column"
+        if "," in self.column and all(map(table.has, self.column.split(","))):
+            remedy = (
+                f"one column holds all labels of a row: write the names that apply into its cells (--problem={MULTI_LABEL})"
+            )
+        table.require(self.column, remedy)
 
     def remedy(self, known: Collection[str]) -> str:
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
@@ -276,7 +283,11 @@ class LabelColumn:
 
 
 def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
-    """Warns of likely typing errors: labels with few rows, or one letter from another."""
+    """Warns of likely mistakes: another column than that of the labels, labels with few rows, or one letter from another."""
+    if len(counts) > max(_FEW, sum(counts.values()) / 2) and not are_numbers(counts):
+        problem = f"{len(counts)} different labels in {sum(counts.values())} rows"
+        _LOG.warning("%s: %s: does --label_column name the text, or an id?", source, problem)
+        return
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
         listing = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
@@ -297,7 +308,7 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields pairs that differ by a letter, a transposition or case, but not by a digit (group1, group2)."""
     seen: dict[str, set[str]] = collections.defaultdict(set)  # by a name without one of its letters
     for name in sorted(names):
-        folded = name.casefold()
+        folded = "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter not in _INVISIBLE)
         cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
         keys = {folded, *(folded[:position] + folded[position + 1 :] for position in cut)}
         others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}
