@@ -83,6 +83,13 @@ def read_by_others() -> Mapping[str, Callable[[Any], bool]]:
     return {**of_tasks, **_KINDS}
 
 
+# Differences whose values are too long to be read.
+_DIFFER = {
+    "train_examples_sha256": "other training rows",
+    "dev_examples_sha256": "other dev rows",
+    "checkpoint_sha256": "another --init_checkpoint",
+    "bert_config": "another configuration of the model",
+}
 _TASK = ("task_name", "kind")
 _TOGETHER = ("task_name", "labels", "kind")  # a task's record has all of them
 _MEANING = ("kind", "labels", "do_lower_case")
@@ -345,8 +352,14 @@ def _another(earlier: Mapping[str, Any], requested: Mapping[str, Any], differenc
 
 
 def _differences(earlier: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
-    keys = sorted(earlier.keys() | requested.keys())
-    return [f"{key} was {earlier.get(key)}, now {requested.get(key)}" for key in keys if earlier.get(key) != requested.get(key)]
+    keys = [key for key in sorted(earlier.keys() | requested.keys()) if earlier.get(key) != requested.get(key)]
+    return [_DIFFER.get(key) or _difference(key, earlier.get(key), requested.get(key)) for key in keys]
+
+
+def _difference(key: str, was: object, now: object) -> str:
+    """A digest says nothing to a reader."""
+    digested = key.removesuffix("_sha256")
+    return f"{key} was {was}, now {now}" if digested == key else f"another {digested}"
 
 
 def _delete_run(folder: Path) -> None:

@@ -29,8 +29,9 @@ def fine_tune(
     output_dir: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> Any:  # see __init__.pyi
-    """Trains a model and evaluates it if there is evaluation data; as `python -m bert_tf fine-tune`.
+    """Trains a model and evaluates it; as `python -m bert_tf fine-tune`.
 
+    A task object without rows for dev is not evaluated; a task by name needs `do_train=True` for training alone.
     The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
     Threads take turns; Ctrl-C reaches only the main thread.
 

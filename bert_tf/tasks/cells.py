@@ -99,6 +99,11 @@ def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     return value
 
 
+def is_missing(cell: object) -> bool:
+    """Whether a cell is what programs write for a missing value."""
+    return isinstance(cell, str) and cell.strip() in _MISSING
+
+
 def doubt(name: str) -> str:
     """Returns why a name is hardly one that was meant; empty if it may be."""
     if name in _MISSING:

@@ -59,7 +59,11 @@ _TO_COMMAS = (
     "python -c \"import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < OLD.csv > NEW.csv"
 )
 # Separators other than commas in the header line of a CSV file, and what to do.
-_OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": f", which ';' divides; for commas: {_TO_COMMAS}"}
+_OTHER_DIVIDERS = {
+    "\t": ", which tabs divide: add --file_format=tsv",
+    ";": f", which ';' divides; for commas: {_TO_COMMAS}",
+    "|": f", which '|' divides; for commas: {_TO_COMMAS.replace(repr(';'), repr('|'))}",
+}
 
 # Remedies by parts of Python's CSV error messages.
 _QUOTES = "put a cell that holds a quote in quotes, and double the quote"
@@ -263,6 +267,9 @@ def _named_form(path: str) -> str:
     form = form_of(path)
     if form is None and os.path.isdir(path):
         raise DataError("is a folder; name a file", path)
+    if form is None and os.path.isfile(path):
+        with text_lines.opened(path):  # raises DataError for a known format that is no table, as Excel's
+            pass
     if form is None:
         raise DataError(f"unknown format of this file name; add --file_format={'|'.join(INPUT_FORMATS)}", path)
     return _NAMED_TSV if form == TSV else form
@@ -329,7 +336,10 @@ def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: st
     texts = map(_csv_text, lines)
     first = next(texts)
     above = int(_is_separator_line(first.strip(), divider, path))
-    reader = csv.reader(texts if above else itertools.chain([first], texts), strict=True, delimiter=divider)
+    lines_below = texts if above else itertools.chain([first], texts)
+    # A blank after each divider of the first line is the writer's habit: quotes follow it.
+    is_spaced = not above and first.count(divider) == first.count(f"{divider} ") > 0
+    reader = csv.reader(lines_below, strict=True, delimiter=divider, skipinitialspace=is_spaced)
     while True:
         line = reader.line_num + 1 + above
         try:

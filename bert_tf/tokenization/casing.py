@@ -72,6 +72,11 @@ def find(vocabulary: Vocabulary) -> Casing:
     return Casing(tuple(sorted(signs, key=lambda sign: not sign.clear)))
 
 
+def is_told_beside(vocabulary: Path) -> bool:
+    """Whether a vocabulary is in Hugging Face's layout, where a tokenizer knows its casing."""
+    return any((vocabulary.parent / name).is_file() for name in TOKENIZER_FILES)
+
+
 def _of_files(folder: Path) -> Sign | None:
     for name, read in zip(TOKENIZER_FILES, (_setting, _normalizer)):
         try:

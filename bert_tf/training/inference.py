@@ -23,7 +23,7 @@ from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import results, speed
 from bert_tf.training.run import Run, features
-from bert_tf.training.sources import SAMPLE_NOTE
+from bert_tf.training.sources import SAMPLE_NOTE, PartOfSplit
 from bert_tf.training.training import forward_model
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Inference:
         averages = self._of_averages(wrong)
         published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         note = SAMPLE_NOTE if run.data.is_sample else ""
+        results.warn_of_other_rows(run.results_dir, evaluations)
         more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run)}
         values = results.write_evaluation(run.results_dir, evaluations, step=self.step, note=note, more=more, averages=averages)
         results.write_mistakes(run.results_dir, wrong)
@@ -86,7 +87,8 @@ class Inference:
             predictions = self._predictions(split, run.spec.inference.eval_batch_size)
             if not of:
                 self.outputs[split] = predictions
-            evaluations[split] = run.family.evaluation(predictions, run.examples[split])
+            evaluation = run.family.evaluation(predictions, run.examples[split])
+            evaluations[split] = dataclasses.replace(evaluation, more={**evaluation.more, **_measured_on(run, split)})
             wrong[results.title(split, of)] = run.family.mistakes(predictions, run.examples[split])
         return evaluations
 
@@ -164,6 +166,13 @@ class Inference:
             self._forward = self._building.result()
         if self._forward is not None:
             self._forward.close()
+
+
+def _measured_on(run: Run, split: str) -> dict[str, str]:
+    """Entries of eval_results.json: the digest of a split's rows, and the name of its file if it is the user's own."""
+    is_file = run.data.has_command and not run.data.has_folder and not isinstance(run.examples[split], PartOfSplit)
+    name = {results.FILE: run.task.file("", split).name} if is_file else {}
+    return {results.ROWS: run.digest(split), **name}
 
 
 def _time_to_target(run: Run) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Opening, Task, Unopene
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import SKIP, lasting_names
+from bert_tf.tokenization import casing
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import OF_PREDICTION, ExtensionSettings, Recipe, RunSpec, as_flags, dropped_recipe, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
@@ -106,7 +107,9 @@ def find_task(
 
 def _weights(spec: RunSpec, source: ModelSource, trained: tuple[str, Path] | None, recipe_names: Collection[str]) -> Trained:
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
-    explicit = spec.given | set(recipe_names) if trained else set(_OF_TEXTS)
+    explicit = spec.given | set(recipe_names)
+    if not trained:
+        explicit |= set(_OF_TEXTS) - ({"do_lower_case"} if casing.is_told_beside(source.vocabulary) else set())
     of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in explicit}
     overrides = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
     if trained:

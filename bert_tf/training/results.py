@@ -19,6 +19,7 @@ from bert_tf.io.log_form import log, published, short
 from bert_tf.tasks.base import Family, Task
 from bert_tf.tasks.evaluation import Evaluation, label_of_f1, split_suffix, summarize
 
+ROWS, FILE = "examples_sha256", "file"  # entries of a split in eval_results.json: what was measured
 _REMEDIES = "train longer, weight rare classes (--class_weights=balanced), or try another --seed or --learning_rate"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
 
@@ -53,6 +54,20 @@ def write_evaluation(
     content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / run_layout.RESULTS, documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
+
+
+def warn_of_other_rows(output_dir: str | os.PathLike[str], evaluations: Mapping[str, Evaluation]) -> None:
+    """Warns before results of other rows are replaced, as those of the training's dev file by those of a test file."""
+    try:
+        earlier = documents.parse_json(documents.read_text(Path(output_dir) / run_layout.RESULTS))["splits"]
+        digests = {split: details[ROWS] for split, details in earlier.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # there is none, or without digests
+        return
+    for split, evaluation in evaluations.items():
+        if digests.get(split, evaluation.more[ROWS]) != evaluation.more[ROWS]:
+            name = earlier[split].get(FILE, f"the earlier {split}")
+            instead = extension.advice("evaluate", "; python -m bert_tf evaluate measures other files beside them")
+            log.warning("%s: results of other rows (%s) are replaced%s", output_dir, name, instead)
 
 
 def title(split: str, average: str) -> str:

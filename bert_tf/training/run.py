@@ -20,7 +20,7 @@ from bert_tf.estimator import describe, run_folder
 from bert_tf.features import cache
 from bert_tf.features.batching import Schedule
 from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN, Features, TrainingRows
-from bert_tf.features.long_text import TRUNCATE, WINDOWS
+from bert_tf.features.long_text import HEAD_TAIL, TRUNCATE, WINDOWS
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
@@ -195,7 +195,7 @@ def features(run: Run, split: str) -> Features:
         *(columns.lengths.mean(), columns.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
-    _say_truncated(split, columns, data.max_seq_length)
+    _say_truncated(run, split, columns)
     _say_unknown(split, columns, run.vocabulary)
     if trains:
         _say_left_out(split, examples, columns)
@@ -238,10 +238,14 @@ def _describe(run: Run, split: str, columns: Features, longest: int) -> None:
         describe.keep_examples(run.results_dir, split, lines)
 
 
-def _say_truncated(split: str, columns: Features, longest: int) -> None:
+def _say_truncated(run: Run, split: str, columns: Features) -> None:
+    longest = run.spec.data.max_seq_length
     if columns.truncated > MANY_TRUNCATED * columns.examples:
         share = 100 * columns.truncated / columns.examples
-        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it", split, share, longest)
+        others = " or ".join(rule for rule in (WINDOWS, HEAD_TAIL) if rule != run.spec.data.long_text)
+        raised = "raise it, or " if longest < run.config.max_position_embeddings else ""
+        remedy = f"{raised}add --long_text={others} (docs/tasks.md)"
+        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; %s", split, share, longest, remedy)
 
 
 def _say_unknown(split: str, columns: Features, vocabulary: Vocabulary) -> None:

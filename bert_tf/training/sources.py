@@ -250,9 +250,19 @@ def _checkpoint_in(folder: Path) -> Path:
         raise CheckpointError(
             f"{folder}: {why}"
             if why
-            else f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder"
+            else f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder{_below(folder)}"
         )
     return Path(trained)
+
+
+def _below(folder: Path) -> str:
+    """Asks for the newest model below a folder of several: the hub's cache, a Trainer's output, runs of several seeds."""
+    from bert_tf.checkpoints import weight_files
+
+    names = (*weight_files.NAMES, f"{CHECKPOINT_NAME}.index", run_layout.LIST)
+    found = [path for inner in ("*", "snapshots/*") for name in names for path in folder.glob(f"{inner}/{name}")]
+    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    return "" if newest is None else f"; did you mean {newest.parent}?"
 
 
 @dataclasses.dataclass(frozen=True)

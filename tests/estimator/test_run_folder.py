@@ -156,6 +156,10 @@ def test_a_run_that_goes_on_with_another_tensorflow_says_so_and_keeps_the_versio
     [
         ({"seed": 2, "learning_rate": 3e-5}, "another run (learning_rate was 2e-05, now 3e-05; seed was 1, now 2)"),
         ({"new": "x"}, "another run (new was None, now x)"),
+        (
+            {"train_examples_sha256": "3f", "bert_config": {"a": 1}, "vocabulary_sha256": "4e"},
+            "another run (another configuration of the model; other training rows; another vocabulary)",
+        ),
         # Of another task nothing else is named.
         ({"task_name": "SQuAD", "kind": "span", "seed": 2}, "a run of another task (None, not SQuAD)"),
         ({"kind": "tags", "seed": 2}, "a run of another kind (None, not tags)"),

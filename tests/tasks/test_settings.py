@@ -58,6 +58,13 @@ def test_texts_are_found_named_and_joined(tmp_path, text, name, settings, expect
     assert [(example.text_a, example.text_b) for example in found] == expected
 
 
+def test_texts_that_stand_for_a_missing_value_are_counted_in_each_file(tmp_path, caplog):
+    text = "title,body,label\nnan,paid twice,0\nnan,nan,1\nNULL,None of us,0\n"
+    task(tmp_path, text, text_a="title,body", labels="0,1").examples("", "train")
+    (message,) = caplog.messages
+    assert "texts that stand for a missing value: 'NULL' (1), 'nan' (2); leave" in message
+
+
 class Counted(str):
     """A label that counts how often one is compared."""
 
@@ -105,6 +112,7 @@ _HEADER = "; if this line is a header, add --has_header"
 _MEANT = "; if it is intended, list all labels with --labels"
 _ALIKE = "; did you mean '{}'? A label must be written in the same way in all files"
 _TOO_FEW = " in column 'label'; at least two labels are required"
+_NAME_IT = "name that of the text with --text_a, without a header line by its number; the header line reads "
 _KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
 _TITLE = "title,body,label\na,b,0\n, ,1\n"
@@ -116,10 +124,11 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("title,label\na,0\nb,1\n", {}, _WHICH),
         ("text,label,sentence\na,0,c\n", _KNOWN, _WHICH.replace("title | label", "text | label | sentence")),
         ("text_a,label,body\na,0,c\n", _KNOWN, _WHICH.replace("title | label", "text_a | label | body")),
-        (_TITLE, {"text_a": "title,bdy"}, ":1: no column 'bdy'; the header line reads title | body | label"),
+        (_TITLE, {"text_a": "title,bdy"}, f":1: no column 'bdy'; {_NAME_IT}title | body"),
         (_TITLE, {"text_a": "title,body"}, ":3: the texts in columns 'title', 'body' are empty"),
         (_TITLE, {"text_a": "title,"}, "--text_a=title,: a name is empty; remove the extra comma"),
         ("text,class\na,0\n", _KNOWN, ":1: no column 'label'; name that of the label with --label_column; the header"),
+        ("text,x,y\na,0,1\n", {**_KNOWN, "label_column": "x,y"}, ":1: no column 'x,y'; one column holds all labels of a row"),
         ("text,label\na,0\nb, \n", _KNOWN, ":3: the value in column 'label' is empty"),
         ("text,label\na,0\nb,2\n", _KNOWN, f":3: unknown label '2'; known are 0, 1{_MEANT}"),
         ("text,label\na,0\nb,1.0\n", _KNOWN, f":3: unknown label '1.0'; known are 0, 1{_ALIKE.format('1')}"),
@@ -329,6 +338,8 @@ def test_all_rows_that_cannot_be_used_are_counted_and_left_out_where_that_is_ask
         ({f"intent{n}": 10 for n in range(300)}, None, None),  # of many classes none is rare
         ({"1": 5, "2": 5, "10": 5, "group1": 5, "group2": 5, "cat": 5, "car": 5}, None, None),
         ({"positive": 5, "negative": 5, "male": 5, "female": 5}, None, None),
+        ({"caf\u00e9": 5, "cafe\u0301": 5, "x": 5}, None, "'cafe\u0301' (5) and 'caf\u00e9' (5)"),
+        ({"x": 5, "x\u200b": 5}, None, "'x' (5) and 'x\\u200b' (5)"),
     ],
 )
 def test_labels_that_may_be_mistakes_are_named(tmp_path, caplog, counts, few, near):
@@ -340,6 +351,11 @@ def test_labels_that_may_be_mistakes_are_named(tmp_path, caplog, counts, few, ne
     caplog.clear()
     assert task(tmp_path, "text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels  # those that are listed are meant
     assert caplog.messages == []
+
+
+def test_a_label_for_nearly_every_row_is_suspected_of_another_column(caplog):
+    warn_of_labels({f"ticket {letter}": 1 for letter in "abcdefghijkl"}, "rows")
+    assert caplog.messages == ["rows: 12 different labels in 12 rows: does --label_column name the text, or an id?"]
 
 
 def test_many_long_labels_are_compared_in_no_time(caplog):

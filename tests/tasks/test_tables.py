@@ -307,11 +307,18 @@ def test_csv_is_quoted(tmp_path, cell, text):
 
 
 _SEMICOLONS = ", which ';' divides; for commas: python -c"
+_BARS = ", which '|' divides; for commas: python -c \"import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter='|'))"
 _LIMIT = "field larger than field limit (1000); cut the text, or close the quote that swallows the rows below"
 
 
 def test_blank_lines_of_csv_are_no_rows(tmp_path):
     assert rows(write(tmp_path, b"\nx,y\n\n1,2\n\n\n3,4\n", "a.csv"), "y") == [(4, ["2"]), (7, ["4"])]
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_after_each_comma_of_the_first_line_is_no_part_of_a_cell(tmp_path, blank):
+    path = write(tmp_path, f'x,{blank}y\n1,{blank}"a, ""b"""\n2, c\n'.encode(), "a.csv")
+    assert rows(path, "y") == [(2, ['a, "b"']), (3, ["c" if blank else " c"])]
 
 
 @pytest.mark.parametrize(
@@ -324,6 +331,7 @@ def test_blank_lines_of_csv_are_no_rows(tmp_path):
         (b"x,y\n1,2,3\n", ":2: 3 cells, expected 2; cells are separated by commas"),
         (b"text;x\n", f":1: no column 'y'; the header line reads text;x{_SEMICOLONS}"),
         (b"a, b;x\n", f":1: no column 'y'; the header line reads a |  b;x{_SEMICOLONS}"),
+        (b"text|x\n", f":1: no column 'y'; the header line reads text|x{_BARS}"),
         (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
         (b"text\n", ":1: no column 'y'; the header line reads text"),
         (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
@@ -385,6 +393,7 @@ def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
     assert (
         message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
     )
+    assert "is a ZIP archive or an Excel workbook" in message_of(write(tmp_path, b"PK\x03\x04", "a.xlsx"), "x")
     assert cells(path, "y", form="csv") == [["2"]]
     assert message_of(tmp_path, "x") == f"{tmp_path}: is a folder; name a file"
     for name in ("a.csv.gz", "A.CSV.GZ"):

@@ -114,6 +114,14 @@ def test_a_missing_file_is_named(model, tmp_path, missing, message):
         find(folder)
 
 
+@pytest.mark.parametrize("inner", ["snapshots/0a1b", "checkpoint-500", "seed-1"])
+def test_a_folder_of_folders_of_models_names_one(tmp_path, inner):
+    (tmp_path / inner).mkdir(parents=True)
+    (tmp_path / inner / ("checkpoint" if inner == "seed-1" else "model.safetensors")).touch()
+    with pytest.raises(CheckpointError, match=rf"in the folder; did you mean {tmp_path / inner}\?$"):
+        find(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["missing", "missing/bert_model.ckpt"])
 def test_a_checkpoint_that_is_nowhere_is_what_the_error_is_about(tmp_path, name):
     with pytest.raises(CheckpointError, match=rf"{name}: no checkpoint or folder of this name \(--init_checkpoint\)"):

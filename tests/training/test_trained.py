@@ -9,6 +9,9 @@ from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.features.cache import examples_digest
+from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.settings import CustomSettings
 from bert_tf.training.preparation import find_trained
 from tests import classifier
 from tests.batch import runs
@@ -123,3 +126,22 @@ def test_a_head_without_variables_uses_a_pretrained_model(tmp_path, project):
     results = reading.results(tmp_path / "out")
     assert (results["global_step"], results["splits"]["dev"]["examples"]) == (0, 2)
     assert not list((tmp_path / "out").glob("model.ckpt*"))
+
+
+def test_what_was_evaluated_is_named_and_warned_of_where_it_was_trained_on_or_replaces_other_results(tmp_path, project, caplog):
+    files = {name: tmp_path / f"{name}.csv" for name in ("train", "dev")}
+    for name, path in files.items():
+        path.write_text(f"text,label\nthe rain {name},0\na storm,1\n")
+    trained_on = examples_digest(CustomTask(CustomSettings(train_file=str(files["train"]))).examples("", "train"))
+    own = {"task_name": "custom", "kind": "classification", "labels": ["0", "1"], "train_examples_sha256": trained_on}
+    out = write_run(tmp_path / "out", project, **own).parent
+    for name, said in (
+        ("dev", []),
+        ("train", ["the model was trained on these", f"{out}: results of other rows (dev.csv) are"]),
+    ):
+        caplog.clear()
+        assert classifier.run("--task_name=custom", f"--dev_file={files[name]}", "--do_eval", f"--output_dir={out}") == 0
+        warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert [text for text in said if not any(text in warning for warning in warnings)] == []
+        assert len([warning for warning in warnings if "trained on these" in warning or "replaced" in warning]) == len(said)
+        assert reading.results(out)["splits"]["dev"]["file"] == f"{name}.csv"

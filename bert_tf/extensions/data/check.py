@@ -17,6 +17,7 @@ from bert_tf import extensions, home, run_layout, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
 from bert_tf.extensions.data.survey import LIMITS, Cut, Survey, survey
 from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN
+from bert_tf.features.long_text import WINDOWS
 from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.io import files
@@ -273,7 +274,8 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
         yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
     long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)
     if long > MANY_TRUNCATED:
-        yield f"warning        longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows, which are cut"
+        problem = f"longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows, which are cut"
+        yield f"warning        {problem}; raise it, or add --long_text={WINDOWS}"
     if counts.repeated_ids:
         yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
     classes = len(counts.labels)

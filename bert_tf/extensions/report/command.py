@@ -146,7 +146,8 @@ def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[s
     ids = [mistake.get("id") for mistake in mistakes]
     missing = [name for name in ids if name not in by_id]
     if missing:
-        raise DataError(f"{split} has no example {missing[0]}; name the data of the run with --data_dir", WRONG_EXAMPLES)
+        remedy = "name the data of the run with --data_dir" if model.task.reads_folder else "evaluate again, with --do_eval"
+        raise DataError(f"{split} has no example {missing[0]}; {remedy}", WRONG_EXAMPLES)
     repeated = next((name for name in ids if counts[name] > 1), None)
     if repeated is not None:
         raise DataError(

@@ -55,6 +55,7 @@ class Score:
     replaced: float | None = None  # value of the run that this one replaced
     collapsed: bool = False  # nothing was learned
     label: str = ""  # that F1 of two classes is of
+    file: str = ""  # the user's own that was measured
 
     @property
     def name(self) -> str:
@@ -93,6 +94,7 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
             replaced=run.replaced(split, metric, examples) if task == run.task else None,
             collapsed=bool(details.get("collapsed")),
             label=label_of_f1(details) if metric == "f1" and always else "",
+            file=str(details.get("file", "")),
         )
 
 

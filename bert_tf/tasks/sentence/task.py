@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ _FEW = 10  # maximum classes with numbers as names, such as ratings
 _RARE, _RARE_SHARE = 5, 0.005  # rows, and share of all, below which a label may be a mistake
 _SHORTEST, _LONGEST = 4, 64  # letters of a name of which one may be a mistake
 _NAMED = 5  # labels in a warning
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 _DIGITS = re.compile(r"\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
@@ -111,10 +113,12 @@ class CustomTask(FileTask):
             table.require(column, "name that of the ids with --id_column")
         known = dict.fromkeys(self.labels if labels else ())
         alike = {_folded(name): name for name in known}
+        missing: collections.Counter[str] = collections.Counter()  # rows by their text that stands for a missing value
         ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
             joined_texts = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
+            missing.update(set(filter(cells.is_missing, row[: ends[-1]])))
             if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
                 _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
@@ -129,7 +133,8 @@ class CustomTask(FileTask):
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
             return line, SentenceExample(guid, joined_texts[0], joined_texts[1] if len(joined_texts) > 1 else None, label)
 
-        return table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        rows = table.read_rows([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+        return itertools.chain(rows, _warned_of_missing(missing, table.path))
 
     def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
         return split != TEST
@@ -150,13 +155,25 @@ class CustomTask(FileTask):
     def _texts(self, table: tables.Table) -> list[list[str]]:
         if self._settings.text_a:
             by_flag = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
-            return [_columns(table, flag, columns) for flag, columns in by_flag.items() if columns]
+            named = {flag: _columns(table, flag, columns) for flag, columns in by_flag.items() if columns}
+            for flag, columns in named.items():
+                for column in columns:
+                    table.require(column, f"name that of the text with --{flag}, without a header line by its number")
+            return list(named.values())
         usual = usual_texts(table.has)
         if not usual:
             raise DataError(
                 f"which column holds the text? Name it with --text_a, a second with --text_b; {table.there}", table.path
             )
         return [[column] for column in usual]
+
+
+def _warned_of_missing(missing: Mapping[str, int], path: str) -> Iterator[tuple[int, SentenceExample]]:
+    """Yields nothing; warns of texts that stand for a missing value, after the rows that were counted."""
+    if missing:
+        counts = ", ".join(f"{text!r} ({rows})" for text, rows in sorted(missing.items()))
+        _LOG.warning("%s: texts that stand for a missing value: %s; leave such a cell empty, or the row out", path, counts)
+    yield from ()
 
 
 def _columns(table: tables.Table, flag: str, value: str) -> list[str]:
@@ -189,7 +206,12 @@ class LabelColumn:
         return labels if self.kind == MULTI_LABEL else labels[0]
 
     def require(self, table: tables.Table) -> None:
-        table.require(self.column, "name that of the label with --label_column")
+        remedy = "name that of the label with --label_column"
+        if "," in self.column and all(map(table.has, self.column.split(","))):
+            remedy = (
+                f"one column holds all labels of a row: write the names that apply into its cells (--problem={MULTI_LABEL})"
+            )
+        table.require(self.column, remedy)
 
     def remedy(self, label: str, known: Collection[str], alike: Mapping[str, str]) -> str:
         """Returns what to do about an unknown label; `alike` are the known ones by `_folded`."""
@@ -266,7 +288,11 @@ class LabelColumn:
 
 
 def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
-    """Warns of likely typing errors: labels with few rows, or one letter from another."""
+    """Warns of likely mistakes: another column than that of the labels, labels with few rows, or one letter from another."""
+    if len(counts) > max(_FEW, sum(counts.values()) / 2) and not are_numbers(counts):
+        problem = f"{len(counts)} different labels in {sum(counts.values())} rows"
+        _LOG.warning("%s: %s: does --label_column name the text, or an id?", source, problem)
+        return
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
         listing = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
@@ -287,7 +313,7 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields pairs that differ by a letter, a transposition or case, but not by a digit (group1, group2)."""
     seen: dict[str, set[str]] = collections.defaultdict(set)  # by a name without one of its letters
     for name in sorted(names):
-        folded = name.casefold()
+        folded = "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter not in _INVISIBLE)
         cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
         keys = {folded, *(folded[:position] + folded[position + 1 :] for position in cut)}
         others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}

@@ -38,7 +38,7 @@ PIPELINES = {
 def write_run(folder, record=runs.MRPC, *, split=None, name="dev", **more):
     """Writes a run that was evaluated at its only step."""
     runs.write_run(folder, record)
-    split = {"accuracy": 0.75, "intervals_95": {"accuracy": [0.5, 0.9]}, "examples": 8, "loss": 0.5, **(split or {})}
+    split = {"accuracy": 0.75, "intervals_95": {"accuracy": [0.5, 0.9]}, "examples": 8, "file": "m.csv", **(split or {})}
     example.write_json(folder / "eval_results.json", {"global_step": 7, "splits": {name: split}})
     recorded = json.loads((folder / "run_config.json").read_text())
     example.write_json(folder / "run_config.json", {**recorded, **more})
@@ -103,7 +103,7 @@ def test_metrics_data_costs_and_limits_are_those_of_the_run(tmp_path):
     (result,) = found["model-index"][0]["results"]
     assert (found["license"], found["language"]) == ("mit", ["en", "de"])
     assert (result["dataset"]["split"], result["metrics"][0]["value"]) == ("dev", 0.75)
-    assert "| dev | accuracy | 0.7500 | 0.5000 to 0.9000 | 8 |" in section(text, "Metrics")
+    assert "| dev (m.csv) | accuracy | 0.7500 | 0.5000 to 0.9000 | 8 |" in section(text, "Metrics")
     limits = section(text, "Limits")
     assert "24 word pieces" in limits
     assert "dev has only 8 examples, 12 % each" in limits
@@ -161,7 +161,7 @@ def test_a_folder_of_averages_has_their_results_and_the_best_checkpoint_says_how
     run = write_run(tmp_path / "run", name="dev (ema)")
     for name in ("ema", "best"):
         runs.write_run(run / name, runs.MRPC)
-    assert "| dev | accuracy | 0.7500 |" in card(run / "ema")
+    assert "accuracy | 0.7500 |" in card(run / "ema")
     text = card(run)  # of the best checkpoint, whose results are missing
     assert "Not measured" in text
     assert "chosen by its results on dev" in text

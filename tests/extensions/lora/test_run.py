@@ -198,7 +198,7 @@ def test_a_parent_that_changed_is_refused(own, trained, tmp_path, capsys):
     assert "\n" not in str(error.value)
     flags = own.flags(copy, do_train=True, do_eval=True, do_predict=True, **{**SETTINGS, "init_checkpoint": changed})
     assert classifier.run(*flags) == 2
-    assert "holds another run (checkpoint_sha256 was" in capsys.readouterr().err
+    assert "holds another run (another --init_checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

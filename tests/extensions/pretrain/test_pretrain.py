@@ -174,7 +174,7 @@ def test_another_text_is_another_run_and_what_is_trained_on_is_not_held_out(run,
     other = texts.write(tmp_path / "text.txt", texts.documents(40, seed=1))
     for folder, settings, problem in (
         (trained, {"do_eval": True, "held_out_documents": 9}, "held_out_documents was 8, now 9; use the run as it was trained"),
-        (trained, {"input_file": other, "do_train": True, **SAVED, **PHASES}, "train_examples_sha256 was"),
+        (trained, {"input_file": other, "do_train": True, **SAVED, **PHASES}, "other training rows"),
         (tmp_path / "out", {"held_out_file": text, "held_out_documents": None}, "is trained on too (--input_file)"),
     ):
         status, (error,) = run(folder, **settings)

@@ -198,10 +198,11 @@ def test_without_a_file_or_with_something_else_in_it(finished, name, content):
 def test_run_without_mistakes_or_that_learned_nothing_says_so(finished):
     (finished / "wrong_examples.jsonl").unlink()
     content = example.results()
-    content["splits"]["dev"]["collapsed"] = "all predictions are yes"
+    content["splits"]["dev"].update(collapsed="all predictions are yes", file="more.csv")
     example.write_json(finished / "eval_results.json", content)
     text = outline(finished).text
     assert "Nothing was learned on dev: all predictions are yes." in text
+    assert "dev, 8 examples of more.csv" in text
     series = [finished, example.finished(finished.with_name("other"), seed=2)]
     assert "run collapsed 0.7500" in outline(*series).text
     assert "there is no wrong_examples.jsonl" in text
