@@ -94,7 +94,7 @@ def test_columns_of_an_earlier_output_and_halves_of_characters_are_kept(run, tmp
 
 def test_a_flag_file_without_files_leaves_the_pipe(run, tmp_path):
     (tmp_path / "flags").write_text("--predict_batch_size=8\n")
-    assert lines.parse("predict", str(run), f"--flagfile={tmp_path / 'flags'}").settings.files == (FilePair("-", "-"),)
+    assert lines.parse("predict", str(run), f"--flagfile={tmp_path / 'flags'}").settings.files == (FilePair("-", "-", "jsonl"),)
 
 
 @pytest.mark.parametrize("given", [["-input={}", "-output={}"], ["--flagfile={}"]])
