@@ -251,6 +251,8 @@ def convert(
         if new := _new_in(weights, config):
             (temporary / NEW_VARIABLES).write_text("".join(f"{name}\n" for name in new), encoding="utf-8")
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
+        if _gives_numbers(values, weights):
+            log.warning("%s: its head gives several numbers for a text, as no task does: only its encoder can be used", source)
         if record := record_in(source, values, weights, config):
             (temporary / run_layout.RECORD).write_text(record_of(record), encoding="utf-8")
         for name in {tokenizer.name, *TOKENIZER_FILES} - set(SENTENCEPIECE):
@@ -334,10 +336,7 @@ def record_in(
     source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], config: BertConfig
 ) -> dict[str, Any]:
     """What a folder says of its trained head and of its vectors, as in the record of a run; `values` are of its config.json."""
-    record = _record(values, weights)
-    if record.get("kind") == REGRESSION and len(weights["output_weights"]) > 1:
-        log.warning("%s: its head gives several numbers for a text, which no task has: only its encoder can be used", source)
-        record = {}
+    record = {} if _gives_numbers(values, weights) else _record(values, weights)
     is_trained = bool(task_head(weights)) or (source / hub.MODULES).is_file()
     length = {"max_seq_length": length_of(source, config)} if is_trained else {}
     of_vectors = {
@@ -346,6 +345,11 @@ def record_in(
         run_layout.LEFT_OUT: _left_out(source),
     }
     return {**record, **length, **{name: value for name, value in of_vectors.items() if value}}
+
+
+def _gives_numbers(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> bool:
+    """Whether the head gives several numbers for a text, which no task has."""
+    return kind_of(values, weights) == REGRESSION and len(weights.get("output_weights", ())) > 1
 
 
 def kind_of(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> str:

@@ -81,10 +81,20 @@ def is_written(folder: str | os.PathLike[str]) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno == errno.EWOULDBLOCK
+        return error.errno == errno.EWOULDBLOCK or (error.errno in _NO_LOCKS and _is_alive(holder_of(folder)))
     finally:
         os.close(descriptor)
     return False
+
+
+def _is_alive(process: int | None) -> bool:
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return True
 
 
 @contextlib.contextmanager
@@ -107,8 +117,7 @@ def _noted(base: Path, target: Path, *, wait: bool = False) -> Iterator[str | No
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         note = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
         with atomic.readable_errors(target):
-            if holder.is_symlink():  # of a stranger's folder: it may lead to any file
-                holder.unlink()
+            holder.unlink(missing_ok=True)  # of another user's killed process; in a stranger's folder a link to any file
             holder.write_text(note, encoding="utf-8")
         try:
             yield None

@@ -219,13 +219,17 @@ def _rewritten(argv: Sequence[str]) -> list[str]:
     return [*words, *(f"--{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
 
 
-def _with_flagfiles(words: Sequence[str]) -> Iterator[str]:
-    """The words, and the lines of files that --flagfile=F names."""
-    for word in words:
+def _with_flagfiles(words: Sequence[str], above: Sequence[str] = ()) -> Iterator[str]:
+    """The words, and the lines of files that --flagfile names; `above` are the files that these are in."""
+    for word, after in zip(map(str.strip, words), [*words[1:], ""]):
         yield word
-        if word.lstrip("-").startswith("flagfile="):
+        name, equals, path = word.lstrip("-").partition("=")
+        path = os.path.expanduser(path if equals else after)
+        if word.startswith("-") and name == "flagfile" and path not in above:
+            text = ""
             with contextlib.suppress(OSError, UnicodeDecodeError):  # reported when the flags are read
-                yield from files.read_text(os.path.expanduser(word.partition("=")[2])).split("\n")
+                text = files.read_text(path)
+            yield from _with_flagfiles(text.split("\n"), [*above, path])
 
 
 def _run(call: Call) -> None:

@@ -204,7 +204,7 @@ def _as_configured(content: str, folder: Path) -> str:
     for part in ("normalizer", "pre_tokenizer"):
         step = pipeline.get(part) or {}
         kind = str(step.get("type")) if isinstance(step, dict) else ""
-        if kind == "BertNormalizer" and not _OF_WORD_PIECES.fullmatch(values.get("tokenizer_class") or "BertTokenizer"):
+        if kind == "BertNormalizer" and not _OF_WORD_PIECES.fullmatch(str(values.get("tokenizer_class") or "BertTokenizer")):
             continue
         for key, name in _SWITCHES.get(kind, {}).items():
             is_set = isinstance(values.get(key), bool) or (key == "strip_accents" and values.get(key, "") is None)

@@ -97,10 +97,11 @@ def test_a_flag_file_without_files_leaves_the_pipe(run, tmp_path):
     assert lines.parse("predict", str(run), f"--flagfile={tmp_path / 'flags'}").settings.files == (FilePair("-", "-", "jsonl"),)
 
 
-@pytest.mark.parametrize("given", [["-input={}", "-output={}"], ["--flagfile={}"]])
+@pytest.mark.parametrize("given", [["-input={}", "-output={}"], ["--flagfile={}"], ["--flagfile", "{}"]])
 def test_a_file_that_is_named_in_another_way_is_no_pipe(run, tmp_path, given):
-    (tmp_path / "flags").write_text(f"--input={__file__}\n--output=x.csv\n")
-    names = (__file__, "x.csv") if len(given) == 2 else (tmp_path / "flags",)
+    (tmp_path / "files").write_text(f"  --input={__file__}\n  --output=x.csv\n")
+    (tmp_path / "flags").write_text(f"--flagfile={tmp_path / 'files'}\n")
+    names = (__file__, "x.csv") if given[0] == "-input={}" else [tmp_path / "flags"] * len(given)
     call = lines.parse("predict", str(run), *(flag.format(name) for flag, name in zip(given, names)))
     assert call.settings.files == (FilePair(__file__, "x.csv"),)
 

@@ -271,9 +271,12 @@ def test_a_lock_file_that_another_users_killed_process_left_blocks_nobody(tmp_pa
     monkeypatch.setattr(os, "open", of_another)
     assert "cannot write: Permission denied" in refused(tmp_path)  # a folder that may not be written to
     (tmp_path / ".writer.lock").touch()
+    (tmp_path / ".writer.json").write_text("old")
+    os.link(tmp_path / ".writer.json", tmp_path / "link")
     with lock.writing_folder(tmp_path):
         assert "wait until it ends" in refused(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert (tmp_path / "link").read_text() == "old"  # the other user's file was not written to
+    assert os.listdir(tmp_path) == ["link"]
 
 
 def test_a_lock_file_that_its_last_holder_deletes_meanwhile_locks_nothing(tmp_path, monkeypatch):

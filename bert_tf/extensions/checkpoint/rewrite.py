@@ -20,6 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
+from bert_tf.run_layout import NORMALIZE
 from bert_tf.settings import read_settings, same, setting
 from bert_tf.tasks.decision import DECISION, Decision
 
@@ -258,6 +259,8 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     if model.pooling not in ("", MEAN):
         text = "%s: the model's pooling is %s, but sentence-transformers uses mean pooling without %s; copy that file"
         log.warning(text, model.checkpoint.name, model.pooling, hub.MODULES)
+    if model.record.get(NORMALIZE):
+        log.warning("%s: scales vectors to length 1, as %s says; copy that file", model.checkpoint.name, hub.MODULES)
     decision = Decision.from_record({DECISION: model_copy.decision_of(model.checkpoint.name)})
     entries = calibrated(model.entries, decision.temperatures)
     facts |= {DECISION: decision.facts()} if decision.facts() else {}

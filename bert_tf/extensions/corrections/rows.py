@@ -103,8 +103,9 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     texts = {example.guid: example.texts[0] for example in examples}
     excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
     labels = read_labels(relabel, RELABEL, texts) if relabel else {}
+    used = {path for path, by_id in ((exclude, excluded), (relabel, labels)) if by_id}  # one file may serve both
     for path, by_id in ((exclude, excluded), (relabel, labels)):
-        if path and not by_id:
+        if path and path not in used:
             _LOG.warning("%s: changes no training row", path)
         unknown = [guid for guid in by_id if guid not in counts]
         if unknown:

@@ -147,7 +147,10 @@ class Search:
         self._reported[run.name] = step
         task, number = self._runs[run.name]
         study = self._studies[task]
-        trial = self._optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
+        known = study.get_trials(deepcopy=False)[number]
+        if known.state.is_finished():  # a failure that an earlier version told, which is trained again
+            return False
+        trial = self._optuna.trial.Trial(study, known._trial_id)
         trial.report(float(lines[-1].get(run.metric) or 0.0), step)
         return bool(trial.should_prune())
 

@@ -136,10 +136,11 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
         raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
     files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, known_labels)
     family = functools.partial(files.family, settings.constrained_decoding, is_trained=bool(labels))
-    if not labels and custom.train_file and files.reader.has_objects(custom.train_file):
+    named = [file for file in (custom.train_file, custom.dev_file, custom.test_file) if file]
+    if not labels and named and all(map(files.reader.has_objects, named)):
         given = [name for name in ("word_column", "tag_column") if getattr(settings, name) != getattr(TagSettings, name)]
         if given:
-            raise FlagError(f"--{given[0]}: {custom.train_file} has objects, whose words and tags have names; leave it out")
+            raise FlagError(f"--{given[0]}: {named[0]} has objects, whose words and tags have names; leave it out")
     return FileTask(name, family, files.read_examples, custom, _PATTERNS if name == CONLL2003 else {})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -88,20 +89,27 @@ def in_scheme_of(labels: Collection[str], tags: Sequence[str]) -> tuple[str, ...
     >>> in_scheme_of(["O", "B-PER", "I-PER", "E-PER", "S-PER"], ["I-PER", "I-PER", "B-PER", "O"])
     ('B-PER', 'E-PER', 'S-PER', 'O')
     """
-    converted, begins_inside = [], are_in_iob1(labels)
+    converted, known, begins_inside = [], *_known(tuple(labels))
     of_iob2 = to_iob2(tags)
     for before, tag, after in zip((OUTSIDE, *of_iob2), of_iob2, (*of_iob2[1:], OUTSIDE)):
         ends = after != f"I{tag[1:]}"
         letters = {"B": "SUB" if ends else "B", "I": "ELIM" if ends else "IM"}.get(tag[0], tag[0])
         if begins_inside and tag[0] == "B":
             letters = "BI" if before[1:] == tag[1:] and before != OUTSIDE else "I"
-        converted.append(next((spelled for letter in letters if (spelled := letter + tag[1:]) in labels), tag))
+        converted.append(next((spelled for letter in letters if (spelled := letter + tag[1:]) in known), tag))
     return tuple(converted)
 
 
 def are_in_iob1(labels: Collection[str]) -> bool:
     """Whether some type begins with I: it has no other tag to begin with."""
-    return any(tag[0] == "I" and not {f"{letter}{tag[1:]}" for letter in "BSU"} & set(labels) for tag in labels)
+    return _known(tuple(labels))[1]
+
+
+@functools.lru_cache(maxsize=16)
+def _known(labels: tuple[str, ...]) -> tuple[frozenset[str], bool]:
+    """The labels of a model, and whether they are in IOB1."""
+    known = frozenset(labels)
+    return known, any(tag[0] == "I" and known.isdisjoint(f"{letter}{tag[1:]}" for letter in "BSU") for tag in labels)
 
 
 @dataclasses.dataclass
@@ -163,7 +171,8 @@ class Legal(NamedTuple):
 
 def legal_of(labels: Sequence[str]) -> Legal:
     """Valid sequences: tags within an entity follow B, I or M of its type, others any tag; in IOB1 each tag follows any."""
-    inside = [label[0] in "IELM" and not are_in_iob1(labels) for label in labels]
+    begins_inside = are_in_iob1(labels)
+    inside = [label[0] in "IELM" and not begins_inside for label in labels]
     same = [[before[0] in "BIM" and before[1:] == label[1:] for label in labels] for before in labels]
     return Legal(~np.array(inside), ~np.array(inside) | np.array(same))
 

@@ -14,6 +14,7 @@ from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.library.reading import Reader
+from bert_tf.run_layout import NORMALIZE
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from bert_tf.extensions.serve.forms import Form, Schema
     from bert_tf.library.model import Model
 
-_NORMALIZE = "normalize"
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 _TEXTS = {
     "anyOf": [
@@ -37,7 +37,7 @@ class Encode(Call):
 
     name, says, answer, key = "encode", "Embeds texts.", "Vector", "vectors"
     options: ClassVar[Mapping[str, Option]] = {
-        _NORMALIZE: Option((bool,), {"type": "boolean", "default": False, "description": "scale to length 1"})
+        NORMALIZE: Option((bool,), {"type": "boolean", "description": "scale to length 1; default: as the model does"})
     }
     remedy = "; start the service with --encode"
     loads_weights = True
@@ -74,15 +74,16 @@ class Encode(Call):
     def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes]]:
         texts = [example.texts for part in parts for example in part.examples]
         vectors = iter(_encoded(model, [text[0] if len(text) == 1 else text for text in texts], config))
-        return [[_as_json(next(vectors), part.options) for _ in part.examples] for part in parts]
+        usual = bool(model.trained.record.get(NORMALIZE))
+        return [[_as_json(next(vectors), part.options.get(NORMALIZE, usual)) for _ in part.examples] for part in parts]
 
 
 def _encoded(model: Model, texts: Sequence[Any], config: ServeConfig) -> Any:
     options = config.extensions.vectors.options
-    return model.encode(texts, pooling=options.pooling, layers=options.layers)
+    return model.encode(texts, pooling=options.pooling, layers=options.layers, normalize=False)
 
 
-def _as_json(vector: Any, options: Mapping[str, Any]) -> bytes:
-    if options.get(_NORMALIZE):
+def _as_json(vector: Any, normalize: bool) -> bytes:
+    if normalize:
         vector = vector / np.maximum(np.linalg.norm(vector), _LEAST_LENGTH)
     return f"[{','.join(map(str, vector))}]".encode()  # with enough digits to round-trip float32

@@ -211,7 +211,7 @@ def _model(
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
     left_out = model.record.get(run_layout.LEFT_OUT)
     if left_out:
-        log.warning("%s: sentence-transformers also %s; here that is done only if you ask for it", model.prefix, left_out)
+        log.warning("%s: sentence-transformers also %s, which is not done here (docs/vectors.md)", model.prefix, left_out)
     return model, batch_machine.inference(
         settings.machine, settings.batch_size, environment=os.environ, checkpoints=[model.prefix]
     )

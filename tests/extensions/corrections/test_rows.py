@@ -45,6 +45,10 @@ def test_a_file_that_changes_nothing_is_said(file, caplog):
     path = file("id,action\ntrain-1,keep\n")
     assert len(corrected(exclude=path)) == 4
     assert caplog.messages[0] == f"{path}: changes no training row"
+    caplog.clear()
+    path = file("id,action,suggested\ntrain-1,relabel,b\n")
+    corrected(exclude=path, relabel=path)
+    assert not any("changes no training row" in message for message in caplog.messages)
 
 
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):

@@ -240,7 +240,7 @@ def test_vectors_of_sentence_transformers_have_its_length_and_what_is_done_there
         assert encoder.trained.max_seq_length == 5
         np.testing.assert_array_equal(*encoder.encode(["rain", "rain"], tokens=True))
         assert not np.allclose(np.linalg.norm(encoder.encode(["rain"], tokens=True)[0], axis=1), 1)
-    assert "sentence-transformers also lower-cases texts (do_lower_case); here that is done only if" in caplog.text
+    assert "sentence-transformers also lower-cases texts (do_lower_case), which is not done here" in caplog.text
 
 
 def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp_path, caplog):
