@@ -89,8 +89,8 @@ def in_scheme_of(labels: Collection[str], tags: Sequence[str]) -> tuple[str, ...
     >>> in_scheme_of(["O", "B-PER", "I-PER", "E-PER", "S-PER"], ["I-PER", "I-PER", "B-PER", "O"])
     ('B-PER', 'E-PER', 'S-PER', 'O')
     """
-    converted, known, begins_inside = [], *_known(tuple(labels))
-    of_iob2 = to_iob2(tags)
+    known, begins_inside = _known(tuple(labels))
+    converted, of_iob2 = [], to_iob2(tags)
     for before, tag, after in zip((OUTSIDE, *of_iob2), of_iob2, (*of_iob2[1:], OUTSIDE)):
         ends = after != f"I{tag[1:]}"
         letters = {"B": "SUB" if ends else "B", "I": "ELIM" if ends else "IM"}.get(tag[0], tag[0])
