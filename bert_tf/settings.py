@@ -311,7 +311,7 @@ def check(row: Setting, value: object) -> None:
         raise FlagError(f"--{row.name}={','.join(value)}: a name is empty; remove the extra comma")
     for text in value if isinstance(value, tuple) else [value] if isinstance(value, str) else ():
         refuse_unusable_text(f"--{row.name}", text)
-        if row.name not in _SENTENCES:
+        if row.name not in _SENTENCES and text != "~":  # which may be a separator or a column
             _refuse_home(f"--{row.name}", text)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")

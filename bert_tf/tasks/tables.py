@@ -210,6 +210,7 @@ class Table:
         return positions
 
     def _place(self, column: str) -> int | str | None:
+        column = column if column in self.names else column.strip()  # earlier versions kept a blank after a divider
         times = self.names.count(column)
         if times > 1:
             raise self.problem(f"column {column!r} appears {times} times in the header line", self._first_line)

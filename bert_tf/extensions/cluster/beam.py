@@ -41,7 +41,7 @@ _HERE = "DirectRunner"  # suffix of runners that compute locally; also the defau
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
-_OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # packages whose errors mean that a server does not answer
+_OF_NETWORKS = ("grpc", "requests", "urllib3", "httplib2")  # packages whose errors mean that a server does not answer
 _BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(names.JSONL))
 
@@ -216,8 +216,9 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
         name = _runner(options)
         if isinstance(error, ValueError) and not computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {name}: {storage.reason(error)}") from error
-        if any(map(_is_of_network, _chain(error))):
-            raise LostPeerError(f"--beam: {name}: cannot be reached, or it refuses: {storage.reason(error)}") from error
+        if any(map(_is_elsewhere, _chain(error))):
+            kind = LostPeerError if any(map(_may_pass, _chain(error))) else BertError
+            raise kind(f"--beam: {name}: cannot be reached, or it refuses: {storage.reason(error)}") from error
         raise
 
 
@@ -227,8 +228,18 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _is_of_network(error: BaseException) -> bool:
-    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OF_NETWORKS
+def _is_elsewhere(error: BaseException) -> bool:
+    """Whether the operating system or a server reports it."""
+    return isinstance(error, OSError) or _may_pass(error) or _package(error) == "google"
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same command may succeed later."""
+    return isinstance(error, (ConnectionError, TimeoutError, socket.gaierror)) or _package(error) in _OF_NETWORKS
+
+
+def _package(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]
 
 
 def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Reads, compute: _Compute) -> None:

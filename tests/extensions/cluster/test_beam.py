@@ -1,5 +1,6 @@
 """Prediction as a pipeline of Apache Beam: on its direct runner, on file systems of its own."""
 
+import errno
 import gzip
 import itertools
 import json
@@ -13,7 +14,7 @@ import pytest
 from bert_tf.batch import inputs, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import Predictor
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import BertError, FlagError, LostPeerError
 from bert_tf.extensions.cluster import beam, beam_job, slices, storage
 from bert_tf.extensions.cluster.beam_job import Beam
 from bert_tf.settings import read_settings
@@ -239,17 +240,24 @@ def test_a_cluster_that_does_not_answer_is_one_line(server):
 
 
 @pytest.mark.parametrize(
-    ("error", "cause", "message"),
+    ("error", "cause", "kind", "message"),
     [
-        (RuntimeError("no jar\nat any place"), ConnectionError("refused"), "cannot be reached, or it refuses: no jar"),
-        (ValueError("Unknown environment type: X"), None, "Unknown environment type: X"),
+        (
+            RuntimeError("no jar\nat any place"),
+            ConnectionError("refused"),
+            LostPeerError,
+            "cannot be reached, or it refuses: no jar",
+        ),
+        (OSError(errno.ENOSPC, "disk full"), None, BertError, "cannot be reached, or it refuses: .*disk full"),
+        (ValueError("Unknown environment type: X"), None, FlagError, "Unknown environment type: X"),
     ],
 )
-def test_what_libraries_say_of_a_cluster_is_one_line(error, cause, message):
+def test_what_libraries_say_of_a_cluster_is_one_line(error, cause, kind, message):
     options = beam.pipeline_options(["--runner=FlinkRunner"])
-    with pytest.raises(BertError, match=f"^--beam: FlinkRunner: {message}$"):  # noqa: SIM117
+    with pytest.raises(BertError, match=f"^--beam: FlinkRunner: {message}$") as caught:  # noqa: SIM117
         with beam._readable_errors(options):
             raise error from cause
+    assert type(caught.value) is kind
 
 
 def test_of_a_traceback_that_a_server_hands_on_one_line_is_shown(caplog):
