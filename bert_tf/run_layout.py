@@ -65,7 +65,11 @@ _OF_TRAINING = (
 OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)
 # Of an evaluation or prediction, also in folders of other tasks; a task's family may add files.
 OF_RESULTS = (
-    Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
+    Part(
+        (RESULTS_TEXT, RESULTS),
+        "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class, the digest of the rows and the"
+        " name of your own file",
+    ),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
     Part((EXPLANATIONS,), "scores of the words of mistakes, from `report --explain` (docs/explain.md)"),
     Part((CARD,), "the model card"),
