@@ -67,8 +67,8 @@ OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its r
 OF_RESULTS = (
     Part(
         (RESULTS_TEXT, RESULTS),
-        "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class, the digest of the rows and the"
-        " name of your own file",
+        "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class, the digest of the rows and"
+        " the name of your own file",
     ),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
     Part((EXPLANATIONS,), "scores of the words of mistakes, from `report --explain` (docs/explain.md)"),
