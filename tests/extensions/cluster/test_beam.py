@@ -248,7 +248,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(server):
             LostPeerError,
             "cannot be reached, or it refuses: no jar",
         ),
-        (OSError(errno.ENOSPC, "disk full"), None, BertError, "cannot be reached, or it refuses: .*disk full"),
+        (OSError(errno.ENOSPC, "disk full"), None, BertError, "cannot be reached, or it refuses: disk full; free some.*"),
         (ValueError("Unknown environment type: X"), None, FlagError, "Unknown environment type: X"),
     ],
 )
