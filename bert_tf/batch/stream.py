@@ -101,7 +101,8 @@ class ResumableFile:
     def _begin(self) -> None:
         """Says whose chunks the part will have, before it has any; OutputError if another program wrote it."""
         if not self._found and self._part.is_file() and self._part.stat().st_size:
-            raise OutputError(f"{self._part}: is no unfinished output, which has this name; rename it, or name another output")
+            why = "another program's file has the name of the unfinished output"
+            raise OutputError(f"{self._part}: {why}; rename it, or name another output")
         if self._begun_with:
             log.warning("%s: an unfinished output was begun with %s; it starts over", self._path, self._begun_with)
         self._save()

@@ -89,7 +89,7 @@ def test_a_part_of_another_program_is_left_alone(path):
     path.parent.mkdir()
     part = path.with_name("x.tsv.part")
     part.write_bytes(b"half of a download")
-    with pytest.raises(OutputError, match=r"x\.tsv\.part: is no unfinished output, which has this name"):
+    with pytest.raises(OutputError, match=r"x\.tsv\.part: another program's file has the name of the unfinished output"):
         write(path)
     assert (names(path), part.read_bytes()) == (["x.tsv.part"], b"half of a download")
 
