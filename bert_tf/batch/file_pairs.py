@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
+from bert_tf.io import files
 from bert_tf.io.files import PIPE
 from bert_tf.settings import setting
 from bert_tf.tasks import names, tables
@@ -87,7 +88,7 @@ def _matching(name: str) -> list[str]:
 
 def _stem(path: str) -> str:
     """File name without suffixes: a for a.txt.gz."""
-    return "stdin" if path == PIPE else Path(path[:-3] if path.lower().endswith(".gz") else path).stem
+    return "stdin" if path == PIPE else Path(files.uncompressed(path)).stem
 
 
 class OutputForm(NamedTuple):

@@ -15,7 +15,7 @@ from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, PRETRAINING
-from bert_tf.io import documents, spreadsheets
+from bert_tf.io import documents, files, spreadsheets
 from bert_tf.tasks import families, names, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.families import with_rules
@@ -77,7 +77,7 @@ class Inputs:
         )
 
     def _task(self, source: str) -> Task:
-        is_own = bool(self.columns.given()) or Path(source.lower().removesuffix(".gz")).suffix in _NEVER_PUBLISHED
+        is_own = bool(self.columns.given()) or Path(files.uncompressed(source)).suffix.lower() in _NEVER_PUBLISHED
         task = self.own if self.published is None or is_own else self.published
         if task is None:
             raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")

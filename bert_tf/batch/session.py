@@ -41,7 +41,7 @@ class Session:
           weights_of: has the same checkpoint, and shares its weights in memory; it frees them.
         """
         self.trained, self.inference = trained, inference
-        self._digest = trained.digest  # of now: weights are read later, and refused if another run has replaced them
+        self.digest = trained.digest  # of now: weights are read later, and refused if another run has replaced them
         self._weights_of = weights_of
         self._lock: threading.Lock = threading.Lock() if weights_of is None else weights_of._lock
         self._engine: Engine | None = None

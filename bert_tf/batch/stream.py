@@ -331,4 +331,4 @@ def _survey(path: str) -> tuple[str, int | None]:
         for block in iter(lambda: file.read(_BLOCK), b""):
             digest.update(block)
             lines += block.count(b"\n")
-    return digest.hexdigest(), None if path.lower().endswith((".gz", ".parquet")) else lines
+    return digest.hexdigest(), None if files.is_compressed(path) or path.lower().endswith(".parquet") else lines

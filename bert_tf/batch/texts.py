@@ -11,6 +11,7 @@ from bert_tf.batch.inputs import CHUNK, chunked, left_out_or_refused
 from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import REGRESSION
+from bert_tf.io import files
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import SentenceExample
@@ -69,8 +70,8 @@ class TextInputs:
     def _has_lines(self, source: str) -> bool:
         if self.columns.file_format is not None:
             return self.columns.file_format == tables.LINES
-        name = source.lower().removesuffix(".gz")
-        return not self._named_columns and (Path(name).suffix == _TXT or tables.form_of(name) is None)
+        name = files.uncompressed(source)
+        return not self._named_columns and (Path(name).suffix.lower() == _TXT or tables.form_of(name) is None)
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:

@@ -22,6 +22,7 @@ StrPath = Union[str, "os.PathLike[str]"]
 LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
 
 PIPE = "-"
+_GZ = ".gz"
 NO_FILE, NO_FOLDER = "no such file", "no such folder"
 _SCHEME = re.compile(r"[a-zA-Z][-a-zA-Z0-9+.]*://")
 
@@ -157,6 +158,15 @@ def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB; is it the right file?", os.fspath(path))
     return data
+
+
+def is_compressed(name: StrPath) -> bool:
+    return os.fspath(name).lower().endswith(_GZ)
+
+
+def uncompressed(name: str) -> str:
+    """The name without .gz, in any case."""
+    return name[: -len(_GZ)] if is_compressed(name) else name
 
 
 def read_text(path: StrPath) -> str:

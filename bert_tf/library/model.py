@@ -34,6 +34,9 @@ class Model(Predictor):
 
     One process may hold several. Threads may share one model; they take turns.
 
+    Attributes:
+      digest: SHA-256 that distinguishes weights of the same name.
+
         with bert_tf.load("out/mrpc") as model:
             model.predict([("He left.", "He went away.")])[0].label
     """
@@ -71,11 +74,6 @@ class Model(Predictor):
     def reader(self) -> Reader:
         """Converts rows to features without TensorFlow, in any process."""
         return Reader(self.family, self.trained.tokenizer, self.trained.limits)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 that distinguishes weights of the same name."""
-        return self.trained.digest
 
     @property
     def weight_bytes(self) -> int:

@@ -115,7 +115,7 @@ def of_parquet(source: text_lines.Source, path: str) -> Iterator[dict[str, Any]]
 
 
 def _refuse_others(source: text_lines.Source, path: str) -> None:
-    if os.fspath(source) == text_lines.STANDARD_INPUT or path.lower().endswith(".gz"):
+    if os.fspath(source) == text_lines.STANDARD_INPUT or files.is_compressed(path):
         raise DataError("Parquet is read from a plain file, neither a pipe nor compressed", path)
     try:
         begin = files.read_begin(source, encodings.LONGEST)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bert_tf.errors import BadRowsError, DataError, EmptyFileError
+from bert_tf.io import files
 from bert_tf.io.documents import DocumentError, NotJsonError, json_value
 from bert_tf.tasks import text_lines
 from bert_tf.tasks.names import CSV, INPUT_FORMATS, JSONL, PARQUET, QUOTED_TSV, TSV
@@ -313,7 +314,7 @@ def _is_keyed(first: _Row, path: str) -> bool:
 
 def form_of(name: str) -> str | None:
     """Returns the key of INPUT_FORMATS for a file name, with or without `.gz`; None if unknown."""
-    return _SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
+    return _SUFFIXES.get(Path(files.uncompressed(name)).suffix.lower())
 
 
 def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:

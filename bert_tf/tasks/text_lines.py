@@ -95,12 +95,12 @@ def _read_errors(source: object) -> Iterator[None]:
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if isinstance(source, Elsewhere):
         file = source.open()
-        return cast(BinaryIO, gzip.open(file, "rb") if source.lower().endswith(".gz") else file)
+        return cast(BinaryIO, gzip.open(file, "rb") if files.is_compressed(source) else file)
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
         files.check_plain(source)
-    if os.fspath(source).lower().endswith(".gz"):
+    if files.is_compressed(source):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (the caller closes it)
 

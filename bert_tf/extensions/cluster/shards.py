@@ -62,7 +62,7 @@ def shards_of(output: str) -> Shards:
     if storage.is_pattern(output):
         raise FlagError(f"{output}: Apache Beam reads *, ? and [ in a name as a pattern; name another output")
     folder, name = storage.divided(output)
-    plain = name[: -len(_GZ)] if name.lower().endswith(_GZ) else name
+    plain = files.uncompressed(name)
     stem, dot, suffix = plain.rpartition(".")
     if not stem:
         stem, dot, suffix = plain, "", ""

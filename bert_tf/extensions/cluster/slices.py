@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
+from bert_tf.io import files
 from bert_tf.tasks import text_lines
 
 PIECE = 1 << 20  # bytes; some thousand rows, which take a core minutes
@@ -48,7 +49,7 @@ class Whole(text_lines.Elsewhere):
     @property
     def first_line_of_rows(self) -> int | None:
         """Line of the first row, known once the file is opened; None if it cannot be split."""
-        return None if self.lower().endswith(".gz") else self.first_row
+        return None if files.is_compressed(self) else self.first_row
 
 
 class Part(Whole):

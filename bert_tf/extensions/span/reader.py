@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import ijson
 
 from bert_tf.errors import DataError
+from bert_tf.io import files
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
 from bert_tf.tasks.sentence.rows import each, id_of, is_missing
@@ -156,7 +157,7 @@ class Reader:
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
         """Yields examples in constant memory; logs misplaced training answers, does not read answers of test."""
-        is_table = self.file_format is not None or Path(os.fspath(source).lower().removesuffix(".gz")).suffix != ".json"
+        is_table = self.file_format is not None or Path(files.uncompressed(os.fspath(source))).suffix.lower() != ".json"
         examples = self._of_table(source, split, report) if is_table else self._of_articles(source, split, report)
         return _watched(examples, source) if split == TRAIN else examples
 

@@ -48,7 +48,7 @@ class Corpus:
 
     def form_of(self, path: str) -> str:
         """Format of a file: JSON lines if its name says so, else the published format."""
-        suffix = Path(path[:-3] if path.lower().endswith(".gz") else path).suffix.lower()
+        suffix = Path(files.uncompressed(path)).suffix.lower()
         return self.form or (JSONL if suffix in _JSON_SUFFIXES else SENTENCES)
 
     @property
