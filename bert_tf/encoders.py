@@ -125,6 +125,11 @@ def _every(types: Any, layers: Any) -> int:
     return step
 
 
+def _for_narrow(values: Values) -> Values:
+    """Without the key transformers takes a width of 128."""
+    return {"embedding_size": values.get("embedding_size", values["hidden_size"])}
+
+
 def _for_modernbert(values: Values) -> Values:
     """Tokens that the vocabulary does not name would be those of the published model."""
     tokens = ("pad", "bos", "eos", "cls", "sep")
@@ -170,6 +175,7 @@ ENCODERS: dict[str, Encoder] = {
         choice_pooler="sequence_summary.summary",
         classifier="classifier.out_proj",
         vocabulary=_WORD_PIECES,
+        written=_for_narrow,
     ),
     # Sanh et al. (2019): no segments.
     "distilbert": Encoder(
@@ -233,6 +239,7 @@ ENCODERS: dict[str, Encoder] = {
         pooler="pooler",
         base_pooler=True,
         expected={"inner_group_num": 1},
+        written=_for_narrow,
     ),
     # Song et al. (2020, arXiv 2004.09297): RoBERTa's numbers of positions, and T5's bias of attention for each head.
     "mpnet": Encoder(

@@ -36,7 +36,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 # transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
-_NARROW = ("electra", "albert")  # types whose embedding_size is 128 there if the key is missing
 _SIZES = ("position_buckets", "max_relative_positions")  # fields that have Hugging Face's names
 
 
@@ -196,7 +195,7 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
     values["max_position_embeddings"] += row.first_position
     values["pooler_act"] = _ACTIVATIONS.get(config.pooler_act, config.pooler_act)
     added = {name for name in ADDED if name == "model_type" or name in row.keys or (name in _SIZES and values[name])}
-    if config.projects_embeddings or config.model_type in _NARROW:
+    if config.projects_embeddings:
         added.add("embedding_size")
     names = (name for name in values if name not in row.fixed and (name in added or name not in ADDED))
     written = {row.keys.get(name, name): values[name] for name in names}

@@ -80,6 +80,11 @@ def is_pattern(name: str) -> bool:
     return glob.has_magic(name) and not any(map(os.path.lexists, paths))
 
 
+def may_name_several(name: str) -> bool:
+    """Whether a name is a pattern, or FOLDER:all."""
+    return is_pattern(name) or name.endswith(ALL)
+
+
 def _is_there(prefix: str) -> bool:
     """Whether readable files exist; raises CheckpointError for unreadable ones, which TensorFlow reports as damaged."""
     alone, index = Path(prefix), Path(f"{prefix}.index")

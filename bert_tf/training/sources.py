@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import model_formats, prefixes
-from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder, may_name_several, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features import cache
 from bert_tf.features.columns import Numbers
@@ -113,7 +113,7 @@ def find_all(
 
 def _only_match(name: str) -> str | None:
     """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
-    if not is_pattern(name) and not name.endswith(ALL):
+    if not may_name_several(name):
         return None
     from bert_tf.batch import checkpoints  # imports TensorFlow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -118,12 +119,12 @@ class PublishedModel:
         """Pooling of a model from elsewhere, see `huggingface.pooling_of`; empty if unknown."""
         return str(self.record.get(run_layout.POOLING) or huggingface.pooling_of(self.checkpoint.folder))
 
-    @property
+    @functools.cached_property
     def record(self) -> Mapping[str, Any]:
         """Of a run, or what a Hugging Face folder says of its head and pooling."""
         folder, values = self.checkpoint.folder, self.published_config
-        of_head = huggingface.record_in(folder, values, self.entries, self.config) if values else {}
-        return run_folder.trained(folder) or of_head
+        recorded = run_folder.trained(folder)
+        return recorded if recorded or not values else huggingface.record_in(folder, values, self.entries, self.config)
 
     @property
     def kind(self) -> str:
@@ -137,7 +138,7 @@ class PublishedModel:
             raise CheckpointError(f"{path}: architectures is {named}, which does not say what the head computes")
         return kind
 
-    @property
+    @functools.cached_property
     def published_config(self) -> Mapping[str, Any]:
         """Contents of a Hugging Face folder's config.json; empty for others."""
         path = self.checkpoint.folder / huggingface.CONFIG_NAME

@@ -16,7 +16,7 @@ import numpy as np
 import openvino
 import safetensors.numpy
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.extensions.engines.encoder import ATTENTION
@@ -26,7 +26,6 @@ from bert_tf.io import atomic
 
 _ROWS = 300  # more do not change the ranges
 _OF_TRAINING = "*-train-*.safetensors"
-_FOLD = "fold-"  # begins the name of a fold's folder; features of all folds are in the folder above
 _COLUMNS = ("token_ids", "lengths", "first_lengths")
 
 
@@ -81,7 +80,8 @@ class Calibration:
 
 def _newest(trained: Trained) -> Path:
     run = run_layout.run_of(trained.folder)
-    folders = [run, run.parent] if run.name.startswith(_FOLD) else [run]
+    prefixes = tuple(series.prefix for entry in extension.installed().values() for series in entry.series if series.prefix)
+    folders = [run, run.parent] if run.name.startswith(prefixes) else [run]  # runs of a series may share features above
     found = (path for folder in folders for path in (folder / run_layout.FEATURES).glob(_OF_TRAINING))
     files_by_age = sorted(found, key=lambda path: path.stat().st_mtime_ns)
     if not files_by_age:

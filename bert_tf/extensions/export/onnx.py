@@ -124,7 +124,8 @@ def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:
     """What `onnx_folder` reads besides the facts of any export."""
     trained = exported.trained
     learned = {name: value for name, value in trained.record.items() if name in run_folder.read_by_others()}
-    fitted_on = {name: value for name, value in trained.fitted_on.items() if name == "data_sha256"}
+    digest = trained.fitted_on.get("data_sha256")  # alone, for `Trained.warn_if_fitted_on`: paths of the data are not exported
+    fitted_on = {"data_sha256": digest} if digest else {}
     model = {
         **learned,
         **exported.family.record(),

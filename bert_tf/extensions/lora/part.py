@@ -95,7 +95,7 @@ class LowRankUpdates(Part):
 
 @dataclasses.dataclass(frozen=True)
 class LowRank(Adaptation):
-    """Adds the product with two narrow matrices to that with each of `matrices`; of the other variables it trains `whole`."""
+    """Adds the product with two narrow matrices to that with each of `matrices`; all variables but `unchanged` are trained."""
 
     rank: int
     scaling: float

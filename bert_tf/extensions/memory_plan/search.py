@@ -21,7 +21,7 @@ from bert_tf.profiling.forecast.step_peak import forecast
 _LAYOUT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
 _SHARES = 32  # steps from the mildest changes to the harshest
-_FEWER = ("each example is compared with fewer others",)  # those of its part of the batch
+_FEWER = "each example is compared with fewer others"  # those of its part of the batch
 # Assumed cost of each part of a batch after the first: gradients are summed, and small batches use a device less well.
 # A GPU that small parts leave idle loses more.
 _PER_PART = 0.01
@@ -95,8 +95,8 @@ def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
             done = _without_needless(fit, layout, memory)
             on = [name for name in layout if getattr(done.options, name)]
             flags = (*(f"--{name}" for name in [*on, *recompute]), *again)
-            compares = bool(again) and asked.options.fewest_examples > 1
-            yield Combination(flags, _FEWER * compares, forecast(*done).peak, slowdown(asked, done))
+            changes = (_FEWER,) if again and asked.options.fewest_examples > 1 else ()
+            yield Combination(flags, changes, forecast(*done).peak, slowdown(asked, done))
 
 
 def _without_needless(step: Step, layout: Sequence[str], memory: int) -> Step:

@@ -40,7 +40,7 @@ def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise FlagError(f"serve needs {', '.join(missing)}: {extras.install('serve')}")
-    with contextlib.suppress(RuntimeError):  # there is none
+    with contextlib.suppress(RuntimeError):  # no event loop runs
         asyncio.get_running_loop()
         raise FlagError("serve: an event loop runs here, as in a notebook; start it in a terminal: python -m bert_tf serve RUN")
     from bert_tf.extensions.serve import server  # HTTP: --help stays fast

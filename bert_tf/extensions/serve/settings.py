@@ -119,7 +119,7 @@ class ServeConfig:
         if of_hub and values.get("watch"):
             remedy = "correct the path, or leave out --watch (SIGHUP fetches a model of the hub again)"
             raise FlagError(f"--watch: {of_hub} is not a local path, and models of the hub are not watched; {remedy}")
-        pattern = next((run for run in runs if prefixes.is_pattern(run) or run.endswith(prefixes.ALL)), None)
+        pattern = next(filter(prefixes.may_name_several, runs), None)
         if pattern and values.get("watch"):
             raise FlagError(f"--watch: {pattern} is a pattern, whose matches may change; name the folder of the run")
         if len(runs) > 1:

@@ -126,7 +126,7 @@ class Served:
             raise FlagError(f"{run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}")
         more = 0 if _shares_weights(self.model) else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
-            name=name_of(self.model.checkpoint if prefixes.is_pattern(run) or run.endswith(prefixes.ALL) else run),
+            name=name_of(self.model.checkpoint if prefixes.may_name_several(run) else run),
             checkpoint=os.path.abspath(self.model.checkpoint),
             digest=self.model.digest,
             kind=kind,

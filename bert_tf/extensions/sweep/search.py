@@ -86,12 +86,11 @@ class Search:
         for task, study in self._studies.items():
             for trial in self._begun(study):
                 name = _name(task, trial.number)
-                known = name in self._runs
-                if known or trial.number >= self._trials:
+                if name in self._runs or trial.number >= self._trials:
                     continue
-                if trial.state == self._optuna.trial.TrialState.FAIL:  # told by an earlier version, as final
-                    again = self.known(name) if table.read_result(self._folder, name) is None else None
-                    yield from filter(None, [again])
+                if trial.state == self._optuna.trial.TrialState.FAIL:  # of an earlier version, or without a score
+                    if table.read_result(self._folder, name) is None and (again := self.known(name)):
+                        yield again
                 elif not trial.state.is_finished():
                     with self._drawing():  # a killed leader may have left a trial without all its settings
                         values = self._drawn(task, trial.number, self._optuna.trial.Trial(study, trial._trial_id))

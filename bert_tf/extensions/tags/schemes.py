@@ -1,8 +1,8 @@
-"""Tag schemes of entities: the first letter of B-PER. All are converted to IOB2, in which B begins each entity.
+"""Tag schemes of entities: the first letter of B-PER. Training converts all to IOB2, in which B begins each entity.
 
-A model from elsewhere keeps the scheme of its labels. IOB1 has B only if an entity follows another of its type; IOBES, BMES
-and BILOU mark the last word (E or L), and an entity of one word (S or U); BMES has M for I. Each can be read without knowing
-which it is.
+A model from elsewhere is read and measured in the scheme of its labels. IOB1 has B only if an entity follows another of its
+type; IOBES, BMES and BILOU mark the last word (E or L), and an entity of one word (S or U); BMES has M for I. Each can be read
+without knowing which it is.
 """
 
 from __future__ import annotations
