@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import variables
@@ -16,6 +18,7 @@ from bert_tf.config import BertConfig
 from bert_tf.graphs import HOST
 
 tf1 = tf.compat.v1
+Array = npt.NDArray[Any]
 
 _LAYER = re.compile(r"/layer_(\d+)/")
 _BERT, _ELECTRA = "bert/", "electra/"  # scopes of the encoder, the second in Google's checkpoints of ELECTRA
@@ -36,7 +39,7 @@ _OF_ALBERT = "/transformer/group_0/"
 
 @dataclasses.dataclass(frozen=True)
 class RestorePlan:
-    """Assigns every variable of model and checkpoint to one of five lists."""
+    """Assigns every variable of model and checkpoint to one of five lists, or gives it a value."""
 
     prefix: str  # of the checkpoint
     loaded: tuple[str, ...]  # encoder and pre-training head
@@ -45,6 +48,7 @@ class RestorePlan:
     initialized: tuple[str, ...]  # head variables that the checkpoint does not provide
     unexpected: tuple[str, ...]  # in the checkpoint, with no known use
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the checkpoint that differ, by variable
+    values: Mapping[str, Array] = dataclasses.field(default_factory=dict)  # of variables that another model provides
 
     def stored(self, name: str) -> str:
         """The name of a variable in the checkpoint."""
@@ -83,7 +87,8 @@ class RestorePlan:
         if not self.prefix:
             return f"{len(self.initialized)} newly initialized, from scratch"
         new = [f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"] if self.initialized else []
-        return ", ".join([f"{len(self.loaded)} loaded", *new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
+        loaded = [f"{len(self.loaded)} loaded", *([f"{len(self.values)} from another model"] if self.values else [])]
+        return ", ".join([*loaded, *new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
 def plan_restore(
@@ -138,8 +143,27 @@ def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> Restore
 
 @contextlib.contextmanager
 def starting_from(plan: RestorePlan | None) -> Iterator[None]:
-    """Initializes variables made in the block from the checkpoint; ValueError if one of the plan is not made."""
-    if plan is None or not plan.loaded:
+    """Initializes variables made in the block as the plan says; ValueError if one that it loads is not made."""
+    if plan is None:
+        yield
+        return
+    with _with_values(plan.values), _loaded(plan):
+        yield
+
+
+@contextlib.contextmanager
+def _with_values(values: Mapping[str, Array]) -> Iterator[None]:
+    def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **options: Any) -> tf.Variable:
+        given = {"initializer": tf1.constant_initializer(values[name])} if name in values else {}
+        return getter(name, *arguments, **{**options, **given})
+
+    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get) if values else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def _loaded(plan: RestorePlan) -> Iterator[None]:
+    if not plan.loaded:
         yield
         return
     if not variables.can_make():

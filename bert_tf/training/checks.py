@@ -52,6 +52,8 @@ def check(run: Run) -> Run:
         raise FlagError(f"--reinit_layers={count}: the model has {parts.counted(layers, shared=shared)}")
     restore = _restored(run, problems)
     preflight.refuse(problems)
+    for part in run.parts.values() if TRAIN in run.splits else ():
+        restore = part.restored(run, restore)
     preflight.refuse(list(_of_files(run)))
     _warn_of_leaks(run)
     return dataclasses.replace(run, restore=restore)

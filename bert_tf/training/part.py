@@ -97,6 +97,11 @@ class Part:
     def head(self) -> Callable[[Head], Head] | None:
         """What wraps the head in training, to change its loss; only one part of a run may."""
 
+    def restored(self, run: Run, plan: RestorePlan) -> RestorePlan:
+        """Returns which variables the weights have, in training; may raise CheckpointError."""
+        del run
+        return plan
+
     def adaptation(self, run: Run, plan: RestorePlan) -> Adaptation | None:
         """How the encoder is adapted, if not all of it is trained; only one part of a run may."""
         del run, plan

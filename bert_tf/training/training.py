@@ -164,7 +164,7 @@ def _watchers(run: Run, restore: RestorePlan, mean_batch: float) -> list[Hook]:
     watchers: list[Hook] = []
     if run.machine.is_chief:
         watchers += [hook for part in run.parts.values() for hook in part.hooks(run)]
-        watchers.append(describe.VariablesHook(run.output_dir, restore.loaded))
+        watchers.append(describe.VariablesHook(run.output_dir, (*restore.loaded, *restore.values)))
     return [*watchers, RatesHook(mean_batch, every_n_steps=run.spec.train.log_every_n_steps or 1)]
 
 
