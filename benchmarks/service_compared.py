@@ -31,9 +31,10 @@ from benchmarks import load, report
 from benchmarks.workers import PEER_FOLDER
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
+from bert_tf.training.settings import INT8
 
 _WAYS = {"TensorFlow": (), "OpenVINO int8": ("--engine=openvino", "--precision=int8")}
-_EXPORTED = {"exported float32": "float32", "exported int8": "int8"}  # served without TensorFlow
+_EXPORTED = {"exported float32": "float32", "exported int8": INT8}  # served without TensorFlow
 _PEER = "LitServe, transformers"
 _CLIENTS = (1, 8, 64)
 _START_S = 120
@@ -61,8 +62,9 @@ def main(arguments: Sequence[str]) -> None:
         own = (sys.executable, "-m", "bert_tf")
 
         def exported(form: str, precision: str = "float32") -> str:
-            place, gate = os.path.join(folder, f"{form}-{precision}"), "--max_loss_of_metric=100"
-            how = (f"--format={form}", f"--precision={precision}", f"--output={place}", f"--gate_data={asked.data_dir}", gate)
+            place = os.path.join(folder, f"{form}-{precision}")
+            gate = (f"--gate_data={asked.data_dir}", "--max_loss_of_metric=100") if precision == INT8 else ()
+            how = (f"--format={form}", f"--precision={precision}", f"--output={place}", *gate)
             subprocess.run([*own, "export", asked.run, *how], check=True)
             return place
 
