@@ -62,6 +62,9 @@ def self_attention(sequences: Sequences, config: BertConfig, execution: Executio
         added = []
         if sequences.positions.adds_scores:
             added = [sequences.positions.scores(query, key, projected, whole=_is_whole(sequences))]
+        most = config.queries_at_a_time
+        if most and execution.custom_gradients and factors is None and not added:
+            return of_queries.join_heads(custom_gradients.attend_by_blocks(query, key, value, sequences.bias, most=most))
         attend = custom_gradients.attend if execution.custom_gradients else _attend
         return of_queries.join_heads(attend(query, key, value, sequences.bias, factors, *added))
 

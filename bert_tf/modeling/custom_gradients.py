@@ -107,6 +107,67 @@ def attend(
     return product(query, key, value, *([] if added is None else [added]))
 
 
+def attend_by_blocks(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, *, most: int) -> tf.Tensor:
+    """As `attend` without dropout, with `most` queries at a time, so that there are never weights of all of them.
+
+    The gradient computes weights again (Rabe and Staats, 2021, arXiv 2112.05682).
+    """
+
+    @with_gradient
+    def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        size = tf.minimum(tf.shape(query)[2], most)
+
+        def weights(queries: tf.Tensor) -> tf.Tensor:
+            return softmax(tf.matmul(queries, key, transpose_b=True), bias)  # [B, H, size, T]
+
+        def attended(queries: tf.Tensor) -> tf.Tensor:
+            return tf.matmul(weights(queries), value)
+
+        context = _joined(tf.map_fn(attended, _blocks(query, size), parallel_iterations=1), query)
+
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            queries, results, upstreams = (_blocks(rows, size) for rows in (query, context, upstream))
+            count = tf.shape(queries)[0]
+
+            def add_block(
+                number: tf.Tensor, of_query: tf.TensorArray, of_key: tf.Tensor, of_value: tf.Tensor
+            ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor, tf.Tensor]:
+                known = weights(queries[number])
+                along = tf.reduce_sum(upstreams[number] * results[number], axis=-1, keepdims=True)  # [B, H, size, 1]
+                scores = known * (tf.matmul(upstreams[number], value, transpose_b=True) - along)
+                return (
+                    number + 1,
+                    of_query.write(number, tf.matmul(scores, key)),
+                    of_key + tf.matmul(scores, queries[number], transpose_a=True),
+                    of_value + tf.matmul(known, upstreams[number], transpose_a=True),
+                )
+
+            begin = (0, tf.TensorArray(query.dtype, count), tf.zeros_like(key), tf.zeros_like(value))
+            _, of_query, of_key, of_value = tf.while_loop(
+                lambda number, *_: number < count, add_block, begin, parallel_iterations=1
+            )
+            return [_joined(of_query.stack(), query), of_key, of_value]
+
+        return context, gradient
+
+    return product(query, key, value)
+
+
+def _blocks(rows: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """[B, H, Q, K] to [C, B, H, size, K], with zeros behind the last row."""
+    batch, heads, queries, width = tf.unstack(tf.shape(rows))
+    count = -(-queries // size)
+    padded = tf.pad(rows, [[0, 0], [0, 0], [0, count * size - queries], [0, 0]])
+    return tf.transpose(tf.reshape(padded, [batch, heads, count, size, width]), [2, 0, 1, 3, 4])
+
+
+def _joined(blocks: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """[C, B, H, size, K] to [B, H, Q, K], as `like` is."""
+    batch, heads, queries, width = tf.unstack(tf.shape(like))
+    rows = tf.reshape(tf.transpose(blocks, [1, 2, 0, 3, 4]), [batch, heads, -1, width])
+    return tf.ensure_shape(rows[:, :, :queries], like.shape)
+
+
 def _like(gradient: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
     """The gradient [B, H, Q, T] of what was added, which may be the same along some axes."""
     same = [axis for axis, size in enumerate(added.shape) if size == 1]

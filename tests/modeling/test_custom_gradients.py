@@ -1,5 +1,7 @@
 """Against autodiff of the definitions in float64, where a wrong term cannot hide in rounding."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -124,6 +126,17 @@ def test_attention_and_its_gradients_agree_with_autodiff(queries, drops, pads):
     kept = RANDOM.choice([0, 1 / 0.7], size=[B, H, queries, T]) if drops else None
     found = with_gradients(lean_attention(bias, kept), *inputs, dtype=tf.float32)
     for value, expected in zip(found, with_gradients(attention_of(bias, kept), *inputs)):
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=3e-6)
+
+
+@pytest.mark.parametrize("most", [2, 3, Q, 9])
+def test_attention_by_blocks_and_its_gradients_agree_with_autodiff(most):
+    inputs = [RANDOM.normal(size=[B, H, length, K]) for length in (Q, T, T)]
+    bias = np.zeros([B, 1, 1, T])
+    bias[0, ..., 3:] = -10000
+    by_blocks = functools.partial(custom_gradients.attend_by_blocks, bias=bias.astype(np.float32), most=most)
+    found = with_gradients(by_blocks, *inputs, dtype=tf.float32)
+    for value, expected in zip(found, with_gradients(attention_of(bias, None), *inputs)):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=3e-6)
 
 

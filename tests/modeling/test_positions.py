@@ -28,7 +28,13 @@ CONFIGS = {
     "mpnet": dataclasses.replace(TINY, model_type="mpnet", positions="bucketed", position_buckets=8, type_vocab_size=0),
     "deberta-v2": dataclasses.replace(TINY, model_type="deberta-v2", positions="disentangled", position_buckets=4),
     "modernbert": dataclasses.replace(
-        TINY, model_type="modernbert", num_hidden_layers=4, attention_window=4, whole_attention_every=3, **ROTARY
+        TINY,
+        model_type="modernbert",
+        num_hidden_layers=4,
+        max_position_embeddings=2048,
+        attention_window=4,
+        whole_attention_every=3,
+        **ROTARY,
     ),
 }
 PUBLISHED = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)

@@ -40,9 +40,11 @@ GRID = (
 _BY_DISTANCE = {"model_type": "deberta-v2", "positions": "disentangled", "position_buckets": 256, "type_vocab_size": 0}
 _WINDOWS = {"model_type": "modernbert", "positions": "rotary", "attention_window": 64, "whole_attention_every": 3}
 _WINDOWS |= {"norm_first": True, "gated": True, "biases": False, "output_transform": True, "type_vocab_size": 0}
+_LONG = {"max_position_embeddings": 2048, "whole_attention_every": 1}
 ENCODERS = (  # other than BERT
     (Cell(128, 4, 256, 4, {"padding": 0.3}), {**_BY_DISTANCE, "hidden_act": "gelu_erf"}),
     (Cell(128, 4, 256, 4, {"padding": 0.3}), {**_WINDOWS, "hidden_act": "gelu_erf", "attention_probs_dropout_prob": 0.0}),
+    (Cell(128, 4, 1100, 1, {}), {**_WINDOWS, **_LONG, "hidden_act": "gelu_erf", "attention_probs_dropout_prob": 0.0}),
     (Cell(128, 4, 128, 8, {"padding": 0.3}), {"model_type": "albert", "layer_groups": 1, "embedding_size": 64}),
 )
 WIDER = (

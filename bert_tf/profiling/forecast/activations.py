@@ -62,6 +62,8 @@ _CUSTOM_ATTENTION = (
     _JOINED,
     *_END,
 )
+# Weights of some queries at a time, computed again in the gradient.
+_ATTENTION_BY_BLOCKS = (*_QKV, Kept("context", QUERIES), _JOINED, *_END)
 # Gradients derived op by op: masks are kept beside the tensors they dropped from, and LayerNorm keeps its centered rows.
 _CENTERED = Kept("centered", SELECTED, wide_number=True)
 _PLAIN_ATTENTION = (
@@ -102,6 +104,7 @@ _GATE = (Kept("gate", WIDE), Kept("product", WIDE, for_weights=OUTPUT))  # besid
 _Need = tuple[Mapping[str, float], Mapping[str, float]]
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place, except for two tensors.
 _ATTENTION_NEED: _Need = ({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
+_NEED_BY_BLOCKS: _Need = ({SCORES: 4, QUERIES: 3, SELECTED: 1}, {SCORES: 6, QUERIES: 5, PADDED: 4, SELECTED: 3})
 # Scores by distance are made of rows twice as wide, of which two exist at a time.
 _RELATIVE_NEED: _Need = ({SCORES: 5}, {SCORES: 5})
 _CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's do not exist yet while GELU is computed
@@ -118,21 +121,23 @@ class Shape:
     number: int = FLOAT  # bytes of an activation
 
 
-def elements(shape: Shape, config: BertConfig, *, selected: int | None, window: int = 0) -> dict[str, int]:
+def elements(shape: Shape, config: BertConfig, *, selected: int | None, window: int = 0, at_a_time: int = 0) -> dict[str, int]:
     """Returns the number of elements for each size; `selected` is the tokens computed per sequence, None for all.
 
-    Tokens see all others, or those in a block of half a `window` and its neighbours.
+    Tokens see all others, or those in a block of half a `window` and its neighbours. Scores are those of all tokens, or of
+    some of a sequence `at_a_time`.
     """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
     selected_rows = shape.rows if selected is None else shape.examples * selected
     query_rows = tokens if selected is None else shape.examples * selected
+    scored = min(query_rows, shape.examples * at_a_time) if at_a_time else query_rows
     return {
         ROWS: shape.rows * d,
         SELECTED: selected_rows * d,
         PADDED: tokens * d,
         QUERIES: query_rows * d,
         WIDE: selected_rows * config.intermediate_size,
-        SCORES: query_rows * heads * (3 * min(shape.tokens, window // 2) if window else shape.tokens),
+        SCORES: scored * heads * (3 * min(shape.tokens, window // 2) if window else shape.tokens),
         ROW: selected_rows,
     }
 
@@ -162,12 +167,15 @@ def layer_blocks(
 
     `reads` has the matrices whose gradients are computed.
     """
-    counts = elements(shape, config, selected=selected, window=window)
+    at_a_time = 0 if window or not custom_gradients or config.attention_probs_dropout_prob else config.queries_at_a_time
+    counts = elements(shape, config, selected=selected, window=window, at_a_time=at_a_time)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
+    attention = _ATTENTION_BY_BLOCKS if at_a_time else attention
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
     gate = _GATE if config.gated else ()
     feed_forward = (*activations[config.hidden_act], *gate, *(() if custom_gradients else (_CENTERED,)), *_END)
-    need = _together(_ATTENTION_NEED, _RELATIVE_NEED) if config.position_kind.by_distance else _ATTENTION_NEED
+    need = _NEED_BY_BLOCKS if at_a_time else _ATTENTION_NEED
+    need = _together(need, _RELATIVE_NEED) if config.position_kind.by_distance else need
     return (
         _block(attention, need, counts, shape, config, reads),
         _block(feed_forward, _CUSTOM_NEED if custom_gradients else _PLAIN_NEED, counts, shape, config, reads),
