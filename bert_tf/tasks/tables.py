@@ -1,6 +1,7 @@
 """Tables as streams of rows, in constant memory: TSV, CSV, JSON lines or Parquet, from a file or standard input.
 
 TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180), and so is TSV as pandas writes it.
+Semicolons divide a CSV whose first line has them and no commas: Excel writes it where the comma is the decimal sign.
 JSON lines hold an object or an array each; an array of objects over the whole file is read too. Text is UTF-8; a byte
 order mark, CRLF line ends and trailing blank lines are removed; `.gz` is decompressed.
 """
@@ -27,6 +28,7 @@ from bert_tf.tasks.names import CSV, INPUT_FORMATS, JSONL, PARQUET, QUOTED_TSV, 
 LINES = "text"  # no table: one text per line
 _NAMED_TSV = "a name with .tsv"  # TSV whose quotes nobody vouched for
 _ARRAY = "array"  # JSON lines that are one array of objects
+_SEMICOLONS = "CSV with semicolons"
 
 Report = Callable[[DataError], None]
 T = TypeVar("T")
@@ -47,6 +49,7 @@ _DIVIDED = {
     _NAMED_TSV: "; cells are separated by tabs",
     QUOTED_TSV: "; cells are separated by tabs",
     CSV: "; cells are separated by commas, and a text with commas is in quotes",
+    _SEMICOLONS: "; cells are separated by semicolons, as in the first line, and a text with semicolons is in quotes",
 }
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)+"')  # a cell of CSV that holds a quote
 _IN_QUOTES = (
@@ -55,15 +58,11 @@ _IN_QUOTES = (
 )
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
 _ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
-# What makes commas of the semicolons that spreadsheets of most European languages write, and have no other choice of.
-_TO_COMMAS = (
-    "python -c \"import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < OLD.csv > NEW.csv"
-)
-# Separators other than commas in the header line of a CSV file, and what to do.
+# Other characters that divide the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {
     "\t": ", which tabs divide: add --file_format=tsv",
-    ";": f", which ';' divides; for commas: {_TO_COMMAS}",
-    "|": f", which '|' divides; for commas: {_TO_COMMAS.replace(repr(';'), repr('|'))}",
+    ";": ", which ';' divides: write sep=; in a line above it",
+    "|": ", which '|' divides: write commas instead",
 }
 
 # Remedies by parts of Python's CSV error messages.
@@ -284,11 +283,14 @@ def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Itera
 
         return form, itertools.starmap(_Row, enumerate(records.of_parquet(source, path), start=1))
     lines = text_lines.of_table(source)
-    if form == JSONL:
+    if form in (JSONL, CSV):
         begin = list(_through_first_text(lines))
         lines = itertools.chain(begin, lines)
-        if isinstance(begin[-1], text_lines.Line) and _ARRAY_BEGIN.match(begin[-1].text.strip()):
+        first = begin[-1].text.strip() if isinstance(begin[-1], text_lines.Line) else ""
+        if form == JSONL and _ARRAY_BEGIN.match(first):
             form = _ARRAY
+        elif form == CSV and _has_semicolons(first):
+            form = _SEMICOLONS
     return form, _READERS[form](lines, path)
 
 
@@ -297,6 +299,12 @@ def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterato
         yield line
         if isinstance(line, DataError) or line.text.strip():
             return
+
+
+def _has_semicolons(first: str) -> bool:
+    """Whether semicolons divide the first line of a CSV file, or it is Excel's line that names them."""
+    outside_quotes = re.sub('"[^"]*"?', "", first)
+    return first.lower() == "sep=;" or (";" in outside_quotes and "," not in outside_quotes)
 
 
 def _is_keyed(first: _Row, path: str) -> bool:
@@ -360,7 +368,7 @@ def _is_separator_line(text: str, divider: str, path: str) -> bool:
     """Whether a line is Excel's, above the header; DataError if it names another separator."""
     match = _SEPARATOR_LINE.fullmatch(text)
     if match and match[1] != divider:
-        raise DataError(f"the line names the separator {match[1]!r}; delete it, then for commas: {_TO_COMMAS}", path, 1)
+        raise DataError(f"the line names the separator {match[1]!r}; a CSV has commas or semicolons", path, 1)
     return bool(match)
 
 
@@ -399,6 +407,7 @@ _READERS: dict[str, Callable[[Iterator[text_lines.Line | DataError], str], Itera
     TSV: _tsv,
     _NAMED_TSV: _named_tsv,
     CSV: functools.partial(_quoted, divider=","),
+    _SEMICOLONS: functools.partial(_quoted, divider=";"),
     QUOTED_TSV: functools.partial(_quoted, divider="\t"),
     _ARRAY: _array,
     JSONL: _jsonl,

@@ -280,10 +280,8 @@ def test_parquet_is_rows_with_lists_and_missing_values(tmp_path, monkeypatch):
 def test_the_separator_line_of_excel_is_no_header(tmp_path):
     path = write(tmp_path, b"sep=,\r\nx,y\r\na,1\r\n", "a.csv")
     assert rows(path, "x", "y") == [(3, ["a", "1"])]
-    path = write(tmp_path, b"\xef\xbb\xbfsep=;\r\nx;y\r\n", "a.csv")
-    assert message_of(path, "x").startswith(
-        f"{path}:1: the line names the separator ';'; delete it, then for commas: python -c"
-    )
+    path = write(tmp_path, b"sep=|\nx|y\n", "a.csv")
+    assert message_of(path, "x") == f"{path}:1: the line names the separator '|'; a CSV has commas or semicolons"
     assert message_of(write(tmp_path, b"sep=,\n", "a.csv"), "x") == f"{path}: the file is empty"
 
 
@@ -306,8 +304,12 @@ def test_csv_is_quoted(tmp_path, cell, text):
     assert found == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
 
 
-_SEMICOLONS = ", which ';' divides; for commas: python -c"
-_BARS = ", which '|' divides; for commas: python -c"
+@pytest.mark.parametrize("above", ["", "\r\n", "\ufeffSEP=;\r\n"])
+def test_semicolons_divide_a_csv_whose_header_has_them_and_no_commas(tmp_path, above):
+    path = write(tmp_path, f'{above}"x, old";y\r\n"1; ""2""";3,5\r\n,;\r\n'.encode(), "a.csv")
+    assert cells(path, "x, old", "y") == [['1; "2"', "3,5"], [",", ""]]
+
+
 _LIMIT = "field larger than field limit (1000); cut the text, or close the quote that swallows the rows below"
 
 
@@ -329,9 +331,9 @@ def test_a_blank_after_each_comma_of_the_first_line_is_no_part_of_a_cell(tmp_pat
         (b"x,y\n0,0\nold\rMac,1\n", "; a lone carriage return ends no line: put its cell in quotes, or convert the file"),
         (b"x,y\n0,0\n" + b"x" * 1001 + b",1\n", f":3: not CSV: {_LIMIT}"),
         (b"x,y\n1,2,3\n", ":2: 3 cells, expected 2; cells are separated by commas"),
-        (b"text;x\n", f":1: no column 'y'; the header line reads text;x{_SEMICOLONS}"),
-        (b"a, b;x\n", f":1: no column 'y'; the header line reads a | b;x{_SEMICOLONS}"),
-        (b"text|x\n", f":1: no column 'y'; the header line reads text|x{_BARS}"),
+        (b"a, b;x\n", ":1: no column 'y'; the header line reads a | b;x, which ';' divides: write sep=; in a line above it"),
+        (b"x;y\n1;2;3\n", ":2: 3 cells, expected 2; cells are separated by semicolons, as in the first line"),
+        (b"text|x\n", ":1: no column 'y'; the header line reads text|x, which '|' divides: write commas instead"),
         (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
         (b"text\n", ":1: no column 'y'; the header line reads text"),
         (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
