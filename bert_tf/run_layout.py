@@ -45,20 +45,23 @@ UNFINISHED = re.compile(rf"{atomic.TEMPORARY}|(model\.ckpt|moments|rows)-\d+(_te
 class Part(NamedTuple):
     """Files of a run that belong together."""
 
-    names: tuple[str, ...]  # or glob patterns; a trailing slash is a whole folder
+    names: tuple[str, ...]  # or glob patterns, as narrow as possible: people have folders of these names; a slash ends a folder
     holds: str  # description of their content
 
 
 _OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
-    Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
+    Part((CHECKPOINTS, LIST, *(f"{name}/{CHECKPOINTS}" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
+    Part((f"{OPTIMIZER}/moments-*", f"{OPTIMIZER}/rows-*"), "state of the optimizer, to continue"),
     Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
     Part((VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG), "copies used in training; a run refuses others"),
     Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
-    Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),
+    Part(
+        (EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/{EVENTS}"), "evaluations during training, and when; the same for TensorBoard"
+    ),
     Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
-    Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
+    Part((f"{FEATURES}/*-*-{'?' * 16}.safetensors", f"{FEATURES}/teacher-*/"), "cached features, and outputs of a teacher"),
     Part((PAGE,), "the report"),
 )
 # Belongs to the pre-training text, not to the run: kept if the run is overwritten.

@@ -25,7 +25,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.rows import TEXTS
-from bert_tf.tasks.settings import FILES, CustomSettings, TaskSettings, lasting_names
+from bert_tf.tasks.settings import FILES, SKIP, CustomSettings, TaskSettings, lasting_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes: affects only rounding
@@ -184,10 +184,11 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
     return {**record.get(COLUMNS, {}), **record[DETERMINING]}
 
 
-def own_files(output_dir: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns the files of one's own, as dev_file, that the folder's run was trained and evaluated with."""
+def own_files(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the files of one's own, as dev_file, that the folder's run was trained and evaluated with, and how."""
     flags = run_layout.recorded_flags(load_record(output_dir) or {})
-    return {name: flags[name] for name in FILES if name in flags}
+    found = {name: flags[name] for name in FILES if name in flags}
+    return {**found, SKIP: flags.get(SKIP) == str(True)} if found else {}
 
 
 def misfits(output_dir: str | os.PathLike[str], requested: Mapping[str, Any]) -> list[str]:
@@ -363,24 +364,26 @@ def _difference(key: str, was: object, now: object) -> str:
 
 
 def _delete_run(folder: Path) -> None:
-    """Deletes only files that a run of this package writes."""
+    """Deletes only files that a run of this package writes: a folder may have a name of ours and hold other files."""
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
+    models = [folder / name for name in run_layout.MODELS if (folder / name / RECORD).is_file()]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
-    _delete(folder, run_layout.names(run_layout.of_training()))
-    for directory in (folder, *of_other_tasks):
+    for directory in (*models, *of_other_tasks, folder):
         _delete(directory, results)
+    for directory in (*models, folder):
+        _delete(directory, run_layout.names(run_layout.of_training()))
     for directory in of_other_tasks:
         _delete_empty(directory)
 
 
 def _delete(folder: Path, names: Iterable[str]) -> None:
     for name in names:
-        if name.endswith("/"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-            continue
-        for path in folder.glob(name):
-            path.unlink()
-    _delete_empty(folder / run_layout.SUBMISSION)
+        for path in folder.glob(name.rstrip("/")):
+            if path.is_dir() and name.endswith("/"):
+                shutil.rmtree(path, ignore_errors=True)
+            elif not path.is_dir():
+                path.unlink()
+        _delete_empty(folder / name.partition("/")[0])
 
 
 def _delete_empty(folder: Path) -> None:

@@ -12,6 +12,11 @@ from bert_tf.settings import training_setting
 
 FOLDER = "profile"  # in a run's folder
 PHASES, OPERATIONS = f"{FOLDER}/phases.json", f"{FOLDER}/operations.json"
+RECORDED = (
+    PHASES,
+    OPERATIONS,
+    *(f"{FOLDER}/{name}" for name in ("chrome_trace_step*.json", "plugins/", "events.out.tfevents.*")),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,5 +63,5 @@ EXTENSION = Extension(
     commands={
         "profile": NewCommand(f"{__name__}.command:COMMAND", "Look at runs", "shows where the time of profiled steps went")
     },
-    files={(f"{FOLDER}/",): "recorded steps (docs/profiling.md)"},
+    files={RECORDED: "recorded steps (docs/profiling.md)"},
 )

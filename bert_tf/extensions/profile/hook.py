@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.estimator.run import Hook
-from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, StepRange, operations_file, step_stats
+from bert_tf.extensions.profile import FOLDER, OPERATIONS, PHASES, RECORDED, StepRange, operations_file, step_stats
 from bert_tf.extensions.profile.cuda_profiler import CudaProfiler
 from bert_tf.extensions.profile.matmul_peak import MatmulPeak
 from bert_tf.extensions.profile.operations_file import Record
@@ -35,7 +35,6 @@ _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which alternate both
 _TRACED = 10  # last steps of the range, whose operations are recorded: records stay in memory until it ends
-_RECORDED = (Path(PHASES).name, Path(OPERATIONS).name, "chrome_trace_step*.json", "plugins", "events.out.tfevents.*")
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # set by Nsight Systems; a GPU has only one tracer
 
 
@@ -43,7 +42,7 @@ class Profiled(Part):
     def check(self, run: Run) -> Iterator[str]:
         folder = run.output_dir / FOLDER
         names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        others = [name for name in names if not any(fnmatch.fnmatch(name, recorded) for recorded in _RECORDED)]
+        others = [name for name in names if not any(fnmatch.fnmatch(name, Path(recorded).name) for recorded in RECORDED)]
         if others:
             yield f"--profile_steps would replace {folder}, which holds {others[0]!r}; name another --output_dir"
 

@@ -35,5 +35,11 @@ EXTENSION = Extension(
             "sends runs to an experiment tracker: MLflow, Weights & Biases, TensorBoard",
         )
     },
-    files={(f"{FOLDER}/",): "reported to experiment trackers, and their logs (docs/tracking.md)"},
+    files={
+        (
+            *(f"{FOLDER}/{name}.*" for name in TRACKERS),
+            f"{FOLDER}/{TENSORBOARD}/",
+            f"{FOLDER}/{WANDB}/",
+        ): "reported to experiment trackers, and their logs (docs/tracking.md)"
+    },
 )
