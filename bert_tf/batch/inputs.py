@@ -158,8 +158,8 @@ def _of_task(name: str | None) -> dict[str, object]:
     return {"task_name": task.name, **task.family.record()}
 
 
-def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
-    """Task of a trained model over other files, with the record's columns unless overridden.
+def own_task(record: Mapping[str, Any], columns: Columns, **files: Any) -> Task:
+    """Task of a trained model over other files, with the record's columns unless overridden; they need not have its ids.
 
     Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
     """
@@ -178,7 +178,9 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
         learned.setdefault("label_separator", usual_separator(record["labels"]))
     if "text_a" in overrides:
         learned["text_b"] = None
-    return registry.get_task(CUSTOM, of_values({**learned, **overrides, **files, "problem": record["kind"]}), record["labels"])
+    settings = of_values({**learned, **overrides, **files, "problem": record["kind"]})
+    custom = dataclasses.replace(settings.custom, needs_ids="id_column" in overrides)
+    return registry.get_task(CUSTOM, dataclasses.replace(settings, custom=custom), record["labels"])
 
 
 class KeptChunk(list[Any]):

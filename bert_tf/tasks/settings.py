@@ -60,6 +60,7 @@ class CustomSettings:
     )
     label_separator: str = setting(",", "separator of labels in a multi_label cell; JSON may have a list")
     skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them", of_one_run=True)
+    needs_ids: bool = True  # of files to predict, if --id_column is given; no setting
 
 
 FILES = setting_names(CustomSettings, path=True)

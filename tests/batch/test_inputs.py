@@ -54,7 +54,7 @@ def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
     ]
 
 
-def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, project):
+def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, project, caplog):
     record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "q", "text_b": "a"}
     folder = write_run(tmp_path / "run", project, steps=[40], record={**record, "id_column": "key", "file_format": "csv"})
     (tmp_path / "x.jsonl").write_text('{"key": 5, "q": "rain", "a": "soup", "other": "salt"}\n')
@@ -64,6 +64,13 @@ def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, proj
     assert examples(made.chunks(path)) == [("5", "rain", "soup")]
     assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
     assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
+    (tmp_path / "x.jsonl").write_text('{"q": "rain", "a": "soup"}\n')
+    assert examples(made.chunks(path)) == [("test-1", "rain", "soup")]
+    assert (
+        f"{path}: no column 'key' for the ids, so rows are named by their lines; the first object has q, a" in caplog.messages
+    )
+    with pytest.raises(DataError, match="no column 'key'; name that of the ids with --id_column"):
+        list(reader(folder, id_column="key").chunks(path))
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(0, [0]), (1, [1]), (3, [3]), (4, [3, 1])])

@@ -200,8 +200,7 @@ def _table(
     form = form_of(table.has, label)
     if form is None:
         raise DataError(f"no columns of questions: {FORMS}; {table.there}", table.path)
-    id_column = settings.id_column
-    ids = [id_column] if id_column and (split == TEST or table.has(id_column)) else []
+    ids = table.ids(settings.id_column, needed=split == TEST and settings.needs_ids)
 
     def examples(line: int, row: list[Any]) -> list[ChoiceExample]:
         name = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"

@@ -24,7 +24,7 @@ from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, take
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read_settings, setting, settings_of, values_of
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.settings import CUSTOM
+from bert_tf.tasks.settings import CUSTOM, SKIP
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -281,14 +281,15 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
-        record, dev_file = _first_record(named)
+        record, files_of_run = _first_record(named)
         if not record:
             _refuse_missing(named[0])
-        file = entry.file or dev_file
+        file = entry.file or files_of_run.get("dev_file")
         if file is None:
             raise FlagError(f"{CUSTOM}: no run names a --dev_file; name a file of labelled examples with --data=FILE")
         of_training = {} if entry.file or entry.columns.file_format else {"file_format": record.get("file_format")}
-        return own_task(record, dataclasses.replace(entry.columns, **of_training), dev_file=file)
+        skip = files_of_run.get(SKIP, False)
+        return own_task(record, dataclasses.replace(entry.columns, **of_training), dev_file=file, **{SKIP: skip})
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     task = get_task(entry.name)
@@ -307,16 +308,16 @@ def _refuse_missing(checkpoint: Named) -> None:
     CheckpointReader(checkpoint.prefix)
 
 
-def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], str | None]:
-    """Training record of the first checkpoint of a run, and its dev file; a damaged one is reported in its row."""
+def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Training record of the first checkpoint of a run, and its own files; a damaged one is reported in its row."""
     from bert_tf.estimator import run_folder
 
     for checkpoint in named:
         folder = Path(checkpoint.prefix).parent
         with contextlib.suppress(OutputError):
             if "kind" in (record := run_folder.trained(folder)):
-                return record, run_folder.own_files(folder).get("dev_file")
-    return {}, None
+                return record, run_folder.own_files(folder)
+    return {}, {}
 
 
 def _html(lines: Sequence[Sequence[str]]) -> str:

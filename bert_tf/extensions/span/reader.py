@@ -154,6 +154,7 @@ class Reader:
     may_be_none: bool  # questions may have no answer
     file_format: str | None = None  # of `names.INPUT_FORMATS`, if the suffix does not tell
     id_column: str | None = None  # of tables; by default `id` if it exists
+    needs_ids: bool = True  # of files to predict, if `id_column` is given
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
         """Yields examples in constant memory; logs misplaced training answers, does not read answers of test."""
@@ -166,9 +167,10 @@ class Reader:
         answer = ANSWER if table.has(ANSWER) or not table.has(_ANSWERS) else _ANSWERS
         wanted = [QUESTION, CONTEXT, *([answer] if split != TEST else [])]
         optional = [ID, TITLE, *([START] if split != TEST else [])]
+        ids = table.ids(self.id_column, needed=split == TEST and self.needs_ids)
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
-        if self.id_column is not None:
-            column_of[ID] = self.id_column
+        if ids:
+            column_of[ID] = ids[0]
 
         def make(line: int, row: list[Any]) -> SpanExample:
             values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}

@@ -105,12 +105,7 @@ class CustomTask(FileTask):
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
         if labels:
             self._label_column.require(table)
-        ids = [self._settings.id_column] if self._settings.id_column else []
-        if split != TEST and not all(map(table.has, ids)):
-            _LOG.warning("%s: no column %r for the ids, so rows are named by their lines; %s", table.path, *ids, table.there)
-            ids = []  # ids are for predictions
-        for column in ids:
-            table.require(column, "name that of the ids with --id_column")
+        ids = table.ids(self._settings.id_column, needed=split == TEST and self._settings.needs_ids)
         known = dict.fromkeys(self.labels if labels else ())
         alike = {_folded(name): name for name in known}
         missing: collections.Counter[str] = collections.Counter()  # rows by their text that stands for a missing value

@@ -275,9 +275,9 @@ def test_own_data_are_read_as_the_first_run_says(run, tmp_path):
     (tmp_path / "run_config.json").write_text('{"training": {"pooling": "cls"}}')
     record, _ = command._first_record([Named(f"{tmp_path}/bert_model.ckpt"), Named(f"{run}/model.ckpt-20")])
     assert record["kind"] == "classification"
-    (tmp_path / "dev.data").write_text("sentence\tlabel\n'a \tb'\t1\n".replace("'", '"'))
+    (tmp_path / "dev.data").write_text("sentence\tlabel\n'a \tb'\t1\nno label\t\n".replace("'", '"'))
     training = {"task_name": "custom", "kind": "classification", "labels": ["0", "1"], "file_format": "quoted_tsv"}
-    record = {"training": training, "command": f"run_classifier.py --dev_file={tmp_path}/dev.data"}
+    record = {"training": training, "command": f"run_classifier.py --dev_file={tmp_path}/dev.data --skip_bad_rows=True"}
     (tmp_path / "run_config.json").write_text(json.dumps(record))
     task = command.task_of(command.TaskEntry("custom"), [Named(f"{tmp_path}/model.ckpt-20")])
     assert [example.text_a for example in task.examples("", "dev")] == ["a \tb"]

@@ -89,6 +89,8 @@ LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
          SpanExample("train-2", "who?", "red fox", ())),
         (Reader(may_be_none=False, id_column="key"), "test", "a.csv", "key,question,context\nk,who?,red fox\n",
          SpanExample("k", "who?", "red fox")),
+        (Reader(may_be_none=False, id_column="key", needs_ids=False), "test", "a.csv", "question,context\nwho?,red fox\n",
+         SpanExample("test-2", "who?", "red fox")),
     ],
 )  # fmt: skip
 def test_tables(tmp_path, reader, split, name, text, expected):
