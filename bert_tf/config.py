@@ -214,7 +214,7 @@ class BertConfig:
         arguments = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
         arguments = {**row.fixed, **row.defaults, **arguments}
         if source == "huggingface":
-            arguments |= row.fixed
+            arguments = {**row.of_class, **arguments, **row.fixed}
             arguments.setdefault("classifier_dropout_prob", row.classifier_dropout)
         if arguments.get("classifier_dropout_prob", 0.1) is None:
             arguments["classifier_dropout_prob"] = arguments.get("hidden_dropout_prob", 0.1)

@@ -26,7 +26,8 @@ class Encoder:
     prefix: str  # of the encoder's weights in a file with a head
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
     fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, whatever config.json has
-    defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if config.json leaves them out
+    defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if a configuration leaves them out
+    of_class: Values = dataclasses.field(default_factory=dict)  # the same, if it is transformers'
     parts: tuple[tuple[str, str], ...] = ()  # patterns in BERT's weight names, and their replacements, in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless `base_pooler`
     classifier_dropout: float | None = None  # if config.json leaves it out; None: the rate of the layers
@@ -171,6 +172,7 @@ ENCODERS: dict[str, Encoder] = {
         "electra.",
         keys=_DROPOUT,
         fixed={"pooler_act": "gelu_erf"},
+        of_class={"embedding_size": 128},
         pooler="classifier.dense",
         choice_pooler="sequence_summary.summary",
         classifier="classifier.out_proj",

@@ -112,6 +112,7 @@ OF_OTHERS = [
     ("modernbert", {"norm_eps": -1}, "norm_eps is -1, expected a positive number"),
     ("distilbert", {"layer_norm_eps": 0.1, "type_vocab_size": 2}, {"layer_norm_eps": 1e-12, "type_vocab_size": 0}),
     ("bert", {"hidden_act": "gelu_fast"}, {"hidden_act": "gelu_tanh"}),
+    ("electra", {}, {"embedding_size": 128}),
     *(
         (kind, rates, {"classifier_dropout_prob": rate})
         for kind, rates, rate in (
