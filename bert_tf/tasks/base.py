@@ -136,6 +136,11 @@ class Family(Protocol):
         """
         return False
 
+    def no_effect(self, rule: str) -> str:
+        """Says why a rule, one of `rules`, cannot change what this family predicts; empty if it can."""
+        del rule
+        return ""
+
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
         """Converts rows in memory to examples.
 

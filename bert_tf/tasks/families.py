@@ -49,12 +49,16 @@ def file_patterns() -> set[str]:
 
 
 def with_rules(family: Family, rules: Mapping[str, Any]) -> Family:
-    """Returns a family with some rules replaced; raises `FlagError` for a rule of another family."""
+    """Returns a family with some rules replaced; raises `FlagError` for a rule of another family, or without effect."""
     foreign = next((name for name in rules if name not in family.rules), None)
     if foreign is not None:
         takes = ", ".join(f"--{name}" for name in family.rules)
         instead = f"it takes {takes}" if takes else "leave it out"
         raise FlagError(f"--{foreign}: a model of {family.kind} does not take it; {instead}")
+    for name, value in rules.items():
+        why = family.no_effect(name)
+        if why and value != getattr(family, name):
+            raise FlagError(f"--{name}: {why}; leave it out")
     return dataclasses.replace(family, **rules) if rules else family  # type: ignore[type-var]
 
 

@@ -17,7 +17,7 @@ from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import as_json
 from bert_tf.extensions.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.family import SpanFamily, SpanTask
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
 from bert_tf.kinds import KINDS
@@ -176,6 +176,19 @@ def test_other_rules_leave_what_is_learned_as_it_is(kind):
 def test_rules_of_other_families_are_refused(kind, instead):
     with pytest.raises(FlagError, match=f"--n_best_size: a model of {kind} does not take it; {instead}"):
         with_rules(ROWS[kind][0], {"n_best_size": 3})
+
+
+def test_a_threshold_of_no_answer_needs_questions_without_one():
+    with_rules(SpanFamily(), {"null_score_diff_threshold": 0.0})  # the default
+    message = r"^--null_score_diff_threshold: is for questions that may have no answer \(SQuAD2, --version_2_with_negative\)"
+    for idle in (
+        lambda: with_rules(SpanFamily(), {"null_score_diff_threshold": -1.5}),
+        lambda: registry.get_task("SQuAD", of_values({"null_score_diff_threshold": -1.5})),
+        lambda: SpanTask(test=[_QUESTION], null_score_diff_threshold=-1.5),
+    ):
+        with pytest.raises(FlagError, match=message):
+            idle()
+    registry.get_task("SQuAD2", of_values({"null_score_diff_threshold": -1.5}))
 
 
 _QUESTION = {"id": "1", "question": "who?", "context": "Ann left Rome.", "answer": "Ann", "start": 0}

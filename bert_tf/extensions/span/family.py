@@ -32,6 +32,7 @@ from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.names import JSONL
 from bert_tf.tasks.predictions import TextLayout
@@ -84,6 +85,10 @@ class SpanFamily(Family):
         """Uses the windows and rules of a trained model; the task decides whether a question may have no answer."""
         recorded = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
         return dataclasses.replace(self, **recorded)
+
+    def no_effect(self, rule: str) -> str:
+        is_idle = rule == "null_score_diff_threshold" and not self.version_2_with_negative
+        return "is for questions that may have no answer (SQuAD2, --version_2_with_negative)" if is_idle else ""
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
         return read_rows(rows, split, labelled=labelled, may_be_none=self.version_2_with_negative)
@@ -152,19 +157,27 @@ def _loss(logits: Floats, features: Features) -> float:
     return float(losses[counted].mean() / 2)
 
 
+def _family(settings: SpanSettings) -> SpanFamily:
+    """The family of a new model; raises FlagError for a rule without effect."""
+    family = SpanFamily.from_settings(settings)
+    with_rules(dataclasses.replace(family, **rules_of(SpanFamily())), rules_of(family))
+    return family
+
+
 _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 
 
 def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SQuAD 1.1 (2.0 if the published flag allows questions without an answer), SQuAD 2.0, or custom questions."""
-    del labels
     custom, span = settings.custom, settings.extensions.span
     if name == SQUAD2:
         span = dataclasses.replace(span, version_2_with_negative=True)
-    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column)
+    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column, custom.needs_ids)
     files = dataclasses.replace(
         custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
     )
+    if labels is None:  # of no trained model
+        _family(span)
     patterns: Mapping[str, Sequence[str]] = {}
     if name in _VERSIONS:
         by_split = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
@@ -204,4 +217,4 @@ class SpanTask(RowsTask):
           DataError: a row has another format; names split and row.
         """
         known = [row for row in settings_of(SpanSettings) if row.name not in path_names()]
-        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
+        super().__init__(_family(SpanSettings(**named(known, settings))), train, dev, test)

@@ -27,6 +27,7 @@ from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.in_memory import label_names
 from bert_tf.tasks.names import JSONL, PARQUET, TSV
@@ -73,6 +74,10 @@ class TagFamily(Family):
     @property
     def metrics(self) -> tuple[str, ...]:
         return ENTITY_METRICS if schemes.are_of_entities(self.labels) else PLAIN_METRICS
+
+    def no_effect(self, rule: str) -> str:
+        is_plain = rule == "constrained_decoding" and not schemes.are_of_entities(self.labels)
+        return "is for tags of entities; any plain tag may follow another" if is_plain else ""
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[TagExample]:
         return read_rows(rows, split, labels=self.labels if labelled else None)
@@ -153,10 +158,10 @@ class _Files:
     dev_file: str | None
     listed: tuple[str, ...]  # tags; if empty, those of the training file
 
-    def family(self, constrained_decoding: bool, *, is_trained: bool) -> TagFamily:
-        if constrained_decoding and not is_trained and not schemes.are_of_entities(self.labels):
-            raise FlagError("--constrained_decoding: is for tags of entities; any plain tag may follow another; leave it out")
-        return TagFamily(self.labels, constrained_decoding)
+    def family(self, constrained_decoding: bool, *, is_trained: bool) -> Family:
+        if is_trained:
+            return TagFamily(self.labels, constrained_decoding)
+        return with_rules(TagFamily(self.labels), {"constrained_decoding": constrained_decoding})
 
     def read_examples(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         return self.reader.read_examples(source, split, report, lambda: self.labels)
@@ -209,10 +214,11 @@ class TagTask(RowsTask):
           constrained_decoding: whether to predict only valid tag sequences.
 
         Raises:
-          FlagError: `labels` are not distinct names.
+          FlagError: `labels` are not distinct names, or plain tags shall be constrained.
           DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
             `train` does not have at least two tags.
         """
         rows = list(() if train is None else records(train, TRAIN))
         tag_names = label_names(labels, TAGS) or found_labels(rows, TRAIN)
-        super().__init__(TagFamily(tag_names, constrained_decoding), None if train is None else rows, dev, test)
+        family = with_rules(TagFamily(tag_names), {"constrained_decoding": constrained_decoding})
+        super().__init__(family, None if train is None else rows, dev, test)

@@ -20,7 +20,7 @@ from bert_tf.extensions.tags import features as features_of_tags
 from bert_tf.extensions.tags import predictions, schemes, words
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.extensions.tags.evaluation import evaluate
-from bert_tf.extensions.tags.family import TagFamily
+from bert_tf.extensions.tags.family import TagFamily, TagTask
 from bert_tf.extensions.tags.predictions import TagPredictions
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
@@ -142,6 +142,8 @@ def test_plain_tags_are_not_constrained(tmp_path):
     task, _ = own(tmp_path, "a NN\nb DT\n", constrained_decoding=True)
     with pytest.raises(BertError, match="^--constrained_decoding: is for tags of entities; any plain tag may follow another"):
         _ = task.family
+    with pytest.raises(BertError, match="^--constrained_decoding: is for tags of entities"):
+        TagTask(train=[(["a", "b"], ["NN", "DT"])], constrained_decoding=True)
 
 
 def test_to_predict_lines_are_kept_and_a_row_that_is_skipped_takes_its_sentence_along(tmp_path):
