@@ -9,10 +9,12 @@ import platformdirs
 import pytest
 
 from bert_tf import errors, home
-from bert_tf.errors import BertError, DataError, OutputError, PreflightError, VocabularyError, unknown_name
+from bert_tf.errors import BadRowsError, BertError, DataError, OutputError, PreflightError, VocabularyError, unknown_name
 from bert_tf.fields import HIDDEN, Field
 from bert_tf.io import progress
+from bert_tf.io.documents import NotJsonError
 from bert_tf.io.text_table import counted
+from bert_tf.tasks.cells import UnknownLabelError
 
 
 def test_every_error_is_caught_as_bert_error_and_drawn_in_the_tree():
@@ -29,6 +31,9 @@ def test_every_error_is_caught_as_bert_error_and_drawn_in_the_tree():
         (DataError("the file is empty", "data/train.tsv"), "data/train.tsv: the file is empty"),
         (PreflightError(["first", "second"]), "first\nsecond"),
         (BertError("all"), "all"),
+        (BadRowsError(["first", "second"]), "first\nsecond"),
+        (UnknownLabelError("unknown label 'x'", "x"), "unknown label 'x'"),
+        (NotJsonError("not JSON", 3, is_cut=True), "line 3: not JSON"),
     ],
 )
 def test_an_error_begins_with_its_place_in_another_process_too(error, text):

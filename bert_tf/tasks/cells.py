@@ -25,7 +25,8 @@ _AS_NAMES = "write the names of the labels that apply"
 class UnknownLabelError(RowError):
     """A label is not in the known set."""
 
-    def __init__(self, label: str, message: str) -> None:
+    def __init__(self, message: str, label: str = "") -> None:
+        """Without a label while it is unpickled, as from another process."""
         super().__init__(message)
         self.label = label
 
@@ -79,7 +80,7 @@ def known_label(label: str, known: Collection[str]) -> str:
     if label not in known:
         more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
         raise UnknownLabelError(
-            label, f"unknown label {label!r:.80}; known are {', '.join(itertools.islice(known, _LABELS_NAMED))}{more}"
+            f"unknown label {label!r:.80}; known are {', '.join(itertools.islice(known, _LABELS_NAMED))}{more}", label
         )
     return label
 
