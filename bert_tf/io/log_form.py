@@ -43,8 +43,8 @@ def choose(form: str) -> None:
 def set_up(form: str, verbosity: int) -> None:
     """Logs to standard error; a later call replaces an earlier one.
 
-    SHORT lines start with the time; PUBLISHED ones, as absl's, with level, time, thread, file and line. At absl
-    verbosity above 0 both name the source line.
+    SHORT lines start with the time, the first of a day with its date; PUBLISHED ones, as absl's, with level, time, thread, file
+    and line. At absl verbosity above 0 both name the source line.
     """
     choose(form)
     root = logging.getLogger()
@@ -75,11 +75,12 @@ class _AboveBar(logging.Handler):
 
 
 class _Plain(logging.Formatter):
-    """Time and text: 12:34:56 warning: ..."""
+    """Time and text: 12:34:56 warning: ...; the first line of a day also has its date."""
 
-    def __init__(self) -> None:
-        super().__init__(datefmt="%H:%M:%S")
+    _day = ""  # of the last line
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return f"{self.formatTime(record, self.datefmt)} {level}{record.message}"
+        day, time = self.formatTime(record, "%Y-%m-%d %H:%M:%S").split()
+        shown, self._day = time if day == self._day else f"{day} {time}", day
+        return f"{shown} {level}{record.message}"

@@ -51,7 +51,7 @@ def test_nothing_but_results_is_in_the_folder_and_the_log_says_what_is_done_in_o
         *("timing.json", "vocab.txt", "wrong_examples.jsonl"),
     }
     assert [line for line in LINES if line not in finished[1].stderr] == []
-    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d ", line)]
+    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d ", line)]
     assert strangers == []
 
 

@@ -4,6 +4,7 @@ import logging
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -61,22 +62,26 @@ def test_help_that_nobody_can_read_is_one_line(command, redirection):
     assert done.stderr.count("\n") == 1
 
 
-TIME = r"\d\d:\d\d:\d\d"
+DAY, TIME = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d"
 
 
 def lines(capsys) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
-def test_short_lines_begin_with_the_time_and_a_second_set_up_takes_the_place_of_the_first(capsys):
+def test_short_lines_begin_with_the_time_or_the_day_and_a_second_set_up_takes_the_place_of_the_first(capsys):
     absl_logging.use_absl_handler()
     log_form.set_up(log_form.PUBLISHED, -1)
     log_form.set_up(log_form.SHORT, 0)
     absl_logging.info("read %d rows", 3)
     absl_logging.warning("no labels")
-    first, second = lines(capsys)
-    assert re.fullmatch(rf"{TIME} read 3 rows", first)
+    logging.getLogger().handle(
+        logging.makeLogRecord({"msg": "trains over night", "levelno": 20, "created": time.time() + 24 * 3600})
+    )
+    first, second, third = lines(capsys)
+    assert re.fullmatch(rf"{DAY} {TIME} read 3 rows", first)
     assert re.fullmatch(rf"{TIME} warning: no labels", second)
+    assert re.fullmatch(rf"{DAY} {TIME} trains over night", third)
 
 
 @pytest.mark.parametrize(("form", "verbosity"), [(log_form.PUBLISHED, 0), (log_form.SHORT, 1)])

@@ -80,7 +80,7 @@ def _registered(sender: Replay, name: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(time.strftime("%H:%M:%S"), text, flush=True)
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
 
 
 def _print(call: Call) -> None:

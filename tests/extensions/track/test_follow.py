@@ -113,7 +113,9 @@ def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, pr
         end = time.monotonic() + 60
         while "no server" not in path.read_text() and time.monotonic() < end:
             time.sleep(0.1)
-        assert re.fullmatch(r"\d\d:\d\d:\d\d .+: no server; repeat the command to send the rest\n", path.read_text())
+        assert re.fullmatch(
+            r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d .+: no server; repeat the command to send the rest\n", path.read_text()
+        )
         assert process.nice() == 19
         assert os.getsid(process.pid) == process.pid
     finally:
