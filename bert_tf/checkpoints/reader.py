@@ -9,7 +9,6 @@ import contextlib
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import tensorflow as tf
 from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
+from bert_tf.io import scratch
 from bert_tf.io.log_form import log
 
 tf1 = tf.compat.v1
@@ -180,7 +180,7 @@ def as_float32(prefix: str) -> Iterator[str]:
         return
     if converted:
         log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
-    with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+    with scratch.folder() as folder:
         copy = Path(folder, Path(prefix).name)
         entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}
         try:

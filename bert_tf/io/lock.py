@@ -81,13 +81,13 @@ def is_written(folder: str | os.PathLike[str]) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno == errno.EWOULDBLOCK or (error.errno in _NO_LOCKS and _is_alive(holder_of(folder)))
+        return error.errno == errno.EWOULDBLOCK or (error.errno in _NO_LOCKS and is_alive(holder_of(folder)))
     finally:
         os.close(descriptor)
     return False
 
 
-def _is_alive(process: int | None) -> bool:
+def is_alive(process: int | None) -> bool:
     if process is None:
         return False
     try:

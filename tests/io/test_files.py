@@ -6,13 +6,19 @@ import json
 import math
 import os
 import socket
+import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bert_tf.io import documents, files
+from bert_tf.io import documents, files, scratch
 from bert_tf.io.documents import DocumentError
+
+DAY_S = 24 * 3600
 
 
 @pytest.fixture
@@ -169,3 +175,21 @@ def test_what_is_not_a_number_is_refused_where_that_is_asked_for_and_written_as_
     assert documents.to_json(value) == '{"a": null, "b": [null, [1.5, null]], "c": {"d": null}}'
     value = {"b": [1, 2.5, True, None, "é"], "a": {"x": ()}}
     assert documents.to_json(value, indent=2, sort_keys=True) == json.dumps(value, indent=2, sort_keys=True)
+
+
+def test_temporary_folders_of_ended_processes_are_deleted_after_a_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    host, ended = socket.gethostname(), subprocess.Popen(["true"])
+    ended.wait()
+    for name, age_s in {
+        f"bert_tf-{host}-{ended.pid}-left": 2 * DAY_S,
+        f"bert_tf-{host}-{ended.pid}-young": DAY_S / 2,
+        f"bert_tf-{host}-{os.getpid()}-used": 2 * DAY_S,
+        f"bert_tf-{host}x-{ended.pid}-elsewhere": 2 * DAY_S,
+        f"bert_tf-{host}-notes": 2 * DAY_S,
+    }.items():
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    with scratch.folder() as folder:
+        assert Path(folder).parent == tmp_path
+    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["elsewhere", "notes", "used", "young"]

@@ -7,8 +7,6 @@ import dataclasses
 import functools
 import io
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +17,7 @@ from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
-from bert_tf.io import files
+from bert_tf.io import files, scratch
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Result
 from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of
@@ -168,9 +166,9 @@ def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     from bert_tf.extensions.cluster import shipped, spark
 
     session = frame.sparkSession
-    folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it too
-    archive = spark.send(session, shipped.pack(model, folder))
+    folder = scratch.folder()
+    atexit.register(folder.cleanup)  # executors that start later fetch it too
+    archive = spark.send(session, shipped.pack(model, Path(folder.name)))
     overrides = ModelOverrides(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
     machine = with_threads(work.settings.machine, spark.threads(session))
     return dataclasses.replace(

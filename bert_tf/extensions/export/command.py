@@ -8,7 +8,6 @@ import functools
 import math
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, ExportOptions, Target
 from bert_tf.extensions.export.onnx_folder import FORMAT as ONNX
+from bert_tf.io import scratch
 from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import changed, group, same, setting
@@ -140,7 +140,7 @@ def compare(settings: ExportSettings) -> Iterator[Comparison]:
         model.refuse(model.task.family)
         examples = _examples(model)
         for name in [settings.format] if settings.format else formats:
-            with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+            with scratch.folder() as folder:
                 yield _row(model, examples, Target(name, str(Path(folder) / "exported"), options=options))
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from bert_tf.batch import model_copy
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-from bert_tf.io import progress
+from bert_tf.io import progress, scratch
 from bert_tf.library.fine_tuning import fine_tune
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
@@ -89,7 +89,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         chosen = {name: _plain(value) for name, value in parameters.items() if name not in _OWN and value is not None}
         rows_of_task = SentenceTask(train=[(*texts, label) for texts, label in zip(rows, targets)], **task)
         self._forget()
-        temporary = None if self.output_dir else tempfile.TemporaryDirectory(prefix="bert_tf-")
+        temporary = None if self.output_dir else scratch.folder()
         folder = self.output_dir or (temporary.name if temporary else "")
         with contextlib.nullcontext() if self.verbose else progress.quiet():
             model = fine_tune(rows_of_task, output_dir=folder, overwrite_output_dir=True, **chosen)
@@ -130,7 +130,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             )
         with _LOADING:
             if not hasattr(self, "_model"):  # it was unpickled
-                temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
+                temporary = scratch.folder()
                 for name, content in self._files.items():
                     (Path(temporary.name) / name).write_bytes(content)
                 self._keep(load(temporary.name), temporary)
@@ -145,7 +145,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         for name in (*_STATE, "_close"):
             state.pop(name, None)
         if model is not None:
-            with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+            with scratch.folder() as folder:
                 model_copy.write(model.trained, Path(folder))
                 state["_files"] = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
         return state

@@ -11,7 +11,6 @@ import functools
 import math
 import pickle
 import signal
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from bert_tf.extensions.series import FOLDS, OUT_OF_FOLD, SeriesSettings, driver
 from bert_tf.extensions.series.driver import Run, Trained
 from bert_tf.features.columns import Numbers
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SIMILARITY, SPAN
-from bert_tf.io import atomic, documents
+from bert_tf.io import atomic, documents, scratch
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
@@ -198,7 +197,7 @@ def _trained(folds: _Folds, task: Task | None, environment: Mapping[str, str]) -
         outputs: list[Any] = []
         done = driver.in_turn(folds.runs(), folder, FoldResult, environment, lambda run: outputs.append(run.outputs[DEV]))
         return done, outputs
-    with WALL.span(FOLDS), tempfile.TemporaryDirectory(prefix="bert_tf-folds-") as private:  # which nobody else can write
+    with WALL.span(FOLDS), scratch.folder() as private:  # which nobody else can write
         done = driver.on_slots(folds.runs(private), folder, FoldResult, slots, folds.task.name)
         finished = [] if done.stopped_by else done.results
         return done, [pickle.loads(_outputs(private, result.fold).read_bytes()) for result in finished]  # noqa: S301

@@ -1,0 +1,27 @@
+"""Temporary folders. A killed process leaves its own behind: a later one of the same user and machine deletes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from bert_tf.io import lock
+
+_DAY_S = 24 * 3600.0
+
+
+def folder() -> tempfile.TemporaryDirectory[str]:
+    """Makes a folder, deleted with the returned object; deletes those of processes that ended more than a day ago."""
+    begin = f"bert_tf-{socket.gethostname()}-"  # containers may share the parent, but not the numbers of processes
+    for other in Path(tempfile.gettempdir()).glob(f"{begin}*"):
+        number = re.match(r"(\d{1,9})-", other.name[len(begin) :])
+        with contextlib.suppress(OSError):  # of another user, or another process deletes it
+            if number and not lock.is_alive(int(number[1])) and other.lstat().st_mtime < time.time() - _DAY_S:
+                shutil.rmtree(other)
+    return tempfile.TemporaryDirectory(prefix=f"{begin}{os.getpid()}-")
