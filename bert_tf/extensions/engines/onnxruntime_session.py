@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Optional
 
 from bert_tf.batch.engine import Batch, Compute
-from bert_tf.io import files
 
 ComputeOutputs = Callable[[Batch, Optional[Collection[str]]], dict[str, Any]]
 
 _ERRORS = 3  # lowest severity that is logged
 
-_shared: dict[tuple[Path, str], Any] = {}  # sessions by path and digest of their graph
+_shared: dict[tuple[object, ...], Any] = {}  # sessions by `_state` of their graph
 
 
 def share(path: Path) -> None:
@@ -22,7 +21,14 @@ def share(path: Path) -> None:
 
     Without a pool of threads, which does not survive a fork: only sessions of one thread are shared.
     """
-    _shared[path, files.digest(path)] = _session(path, 1)
+    state = _state(path)
+    _shared[state] = _session(path, 1)
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    """Path of a graph, and what changes if it or its weights, which are beside it, are replaced."""
+    beside = ((one.name, one.stat()) for one in sorted(path.parent.iterdir()) if one.is_file())
+    return path, *((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in beside)
 
 
 def opened(path: Path, threads: int, outputs: Collection[str] | None = None) -> Compute:
@@ -35,7 +41,7 @@ def opened_for_outputs(path: Path, threads: int) -> ComputeOutputs:
     """As `opened`, for other outputs with each batch; what only others need is not computed."""
     import onnxruntime
 
-    shared = _shared.get((path, files.digest(path))) if threads == 1 and _shared else None
+    shared = _shared.get(_state(path)) if threads == 1 and _shared else None
     session = shared or _session(path, threads)
     reads = [value.name for value in session.get_inputs()]
     every = [value.name for value in session.get_outputs()]

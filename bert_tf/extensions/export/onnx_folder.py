@@ -88,7 +88,12 @@ def read_export(graph: str | os.PathLike[str]) -> Export:
 
 @contextlib.contextmanager
 def weights_checked(folder: Path, export: Export) -> Iterator[None]:
-    """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ."""
+    """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ.
+
+    Raises it at once if the folder has been exported again since the record was read.
+    """
+    if _recorded(folder) != export:
+        raise CheckpointError(f"{folder}: was exported again after it was loaded; load it again")
     digests: list[str] = []
     path = export.place(folder, WEIGHTS)
 

@@ -14,6 +14,7 @@ import pytest
 import bert_tf
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.extensions.calibrate.command import CalibrateSettings
+from bert_tf.extensions.engines import onnxruntime_session
 from bert_tf.extensions.export import command, onnx
 from bert_tf.extensions.export import onnx_folder as folders
 from bert_tf.settings import read_settings
@@ -249,6 +250,21 @@ def test_a_damaged_or_missing_file_is_one_line(copy, name):
     (copy / name).unlink()
     with pytest.raises(CheckpointError, match="no such file"):
         bert_tf.load(copy)
+
+
+def test_a_folder_that_is_exported_again_is_loaded_again(copy, tmp_path, monkeypatch):
+    """Neither the session that a service shares nor a model that opens its graphs later mixes two exports."""
+    monkeypatch.setattr(onnxruntime_session, "_shared", {})
+    onnxruntime_session.share(copy / "model.onnx")
+    used, unused = (bert_tf.load(copy, intra_op_threads=1) for _ in range(2))
+    before = used.predict(PAIRS)
+    other = write_run(tmp_path / "other", {**MRPC, "max_seq_length": 8})
+    export(other, copy, overwrite=True)
+    assert used.predict(PAIRS) == before
+    for opens in (lambda: unused.predict(PAIRS), lambda: used.encode(["rain"])):
+        with pytest.raises(CheckpointError, match="copy: was exported again after it was loaded; load it again"):
+            opens()
+    assert onnxruntime_session._state(copy / "model.onnx") not in onnxruntime_session._shared
 
 
 def test_calibrated_graphs_are_not_averaged(exported, tmp_path):
