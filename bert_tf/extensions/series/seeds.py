@@ -11,6 +11,7 @@ from bert_tf.estimator import run_folder
 from bert_tf.extension import Driven
 from bert_tf.extensions.series import SeriesSettings, driver, table
 from bert_tf.extensions.series.driver import Run, Trained
+from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks.base import Task
@@ -70,6 +71,12 @@ def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read_cluster(environment) is not None:
         raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
+    folder, wanted = config.output.folder, {f"seed-{seed}" for seed in config.extensions.series.seed_numbers}
+    others = sorted({path.parent.name for path in folder.glob(f"seed-*/{run_layout.RECORD}")} - wanted)
+    if others:
+        log.warning(
+            "%s: has runs of other seeds, which its page counts too, and seeds.tsv does not: %s", folder, ", ".join(others)
+        )
 
 
 def _runs(config: RunSpec, task: Task | None) -> list[Run]:

@@ -79,7 +79,7 @@ def test_refuses_other_seeds(arguments, message):
     assert str(caught.value).startswith(message)
 
 
-def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_have_nothing_to_compare(jobs, tmp_path):
+def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_have_nothing_to_compare(jobs, tmp_path, caplog):
     with pytest.raises(FlagError, match="--seeds compares evaluations: add --do_eval"):
         run(tmp_path, "--seeds=1-2", "--do_train")
     machines = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
@@ -89,6 +89,11 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1").stopped_by is None
     assert [(job.train.seed, job.output.output_dir) for job in jobs] == [(3, f"{tmp_path}/seed-3"), (1, f"{tmp_path}/seed-1")]
     assert {(job.train.learning_rate, job.extensions.series.seeds) for job in jobs} == {(0.1, None)}
+    for seed in (1, 9):  # of this command, and of an earlier one
+        (tmp_path / f"seed-{seed}").mkdir()
+        (tmp_path / f"seed-{seed}" / "run_config.json").write_text("{}")
+    run(tmp_path, "--seeds=3,1")
+    assert f"{tmp_path}: has runs of other seeds, which its page counts too, and seeds.tsv does not: seed-9" in caplog.messages
 
 
 @pytest.mark.usefixtures("jobs")
