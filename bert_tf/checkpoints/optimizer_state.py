@@ -18,16 +18,17 @@ from bert_tf.io import atomic
 from bert_tf.run_layout import OPTIMIZER
 
 _NOT_OF_FOLDERS = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)  # where only files can be synced
+_KINDS = ("moments", "rows")  # begin the names of files
 _MOMENT = "/adam_m"  # name suffix of first moments
 
 
 def moments(checkpoint: str) -> str:
-    return _beside(checkpoint, "moments")
+    return _beside(checkpoint, _KINDS[0])
 
 
 def rows(checkpoint: str) -> str:
     """Returns the prefix of the word vectors with deferred updates."""
-    return _beside(checkpoint, "rows")
+    return _beside(checkpoint, _KINDS[1])
 
 
 def _beside(checkpoint: str, kind: str) -> str:
@@ -73,7 +74,8 @@ def prune(newest: str, checkpoints: Iterable[str]) -> None:
     names = {Path(name(checkpoint)).name for checkpoint in checkpoints for name in (moments, rows)}
     state_dir = Path(newest).parent / OPTIMIZER
     with atomic.readable_errors(state_dir):
-        paths = sorted(state_dir.iterdir(), key=lambda path: path.suffix != ".index") if state_dir.is_dir() else []
+        own = (path for kind in _KINDS for path in state_dir.glob(f"{kind}-*"))  # people have folders of its name, too
+        paths = sorted(own, key=lambda path: path.suffix != ".index")
         others = [path for path in paths if path.name.partition(".")[0] not in names]
         if others:
             to_disk(newest)

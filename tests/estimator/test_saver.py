@@ -60,9 +60,12 @@ def test_checkpoints_hold_weights_and_step_alone_and_the_newest_moments_until_th
 
 
 def test_a_run_that_was_stopped_goes_on_with_all_that_it_needs(tmp_path):
+    (tmp_path / "optimizer").mkdir()
+    (tmp_path / "optimizer" / "adam.py").touch()  # in a folder of the user's own
     train(tmp_path, until=3, build=with_loss_scale)
     assert beside(tmp_path) == ["moments-3"]
     train(tmp_path, start=3, until=5, build=with_loss_scale)
+    assert (tmp_path / "optimizer" / "adam.py").exists()
     moments = CheckpointReader(tmp_path / "optimizer" / "moments-5")
     assert set(moments.shapes) == {*MOMENTS, "loss_scale/scale"}
     assert moments["weight/adam_m"] == 5.0
