@@ -169,7 +169,7 @@ def layer_blocks(
     """
     at_a_time = 0 if window or not custom_gradients or config.attention_probs_dropout_prob else config.queries_at_a_time
     counts = elements(shape, config, selected=selected, window=window, at_a_time=at_a_time)
-    attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
+    attention: Iterable[Kept] = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     attention = _ATTENTION_BY_BLOCKS if at_a_time else attention
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
     gate = _GATE if config.gated else ()
