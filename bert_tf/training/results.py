@@ -74,6 +74,12 @@ def title(split: str, average: str) -> str:
     return f"{split} ({average})" if average else split
 
 
+def split_and_average(text: str) -> tuple[str, str]:
+    """The inverse of `title`."""
+    split, _, average = text.removesuffix(")").partition(" (")
+    return split, average
+
+
 def write_mistakes(output_dir: str | os.PathLike[str], mistakes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty.
 

@@ -28,6 +28,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.sentence.rows import recorded_texts
 from bert_tf.tokenization.vocabulary import MASK
+from bert_tf.training.results import split_and_average
 
 if TYPE_CHECKING:
     import jinja2
@@ -75,11 +76,11 @@ class Model:
             run = run_files.read_runs([run_layout.run_of(self.trained.folder)])[0]
         except OutputError:
             return Run("", self.trained.folder, {}, (), (), (), ())
-        own, ending = run.own, f" ({name})" if name in run_layout.AVERAGES else ""
+        own, average = run.own, name if name in run_layout.AVERAGES else ""
         if own is None or own.results.get("global_step") != self.step:
             return dataclasses.replace(run, evaluated=())
-        of_weights = [split for split in own.splits if (split.endswith(ending) if ending else not split.endswith(")"))]
-        splits = {split.removesuffix(ending): own.splits[split] for split in of_weights}
+        every = {split_and_average(title): details for title, details in own.splits.items()}
+        splits = {split: details for (split, of_weights), details in every.items() if of_weights == average}
         return dataclasses.replace(run, evaluated=[dataclasses.replace(own, results={"splits": splits})])
 
     @property

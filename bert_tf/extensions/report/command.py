@@ -127,14 +127,13 @@ def _explain(run: Run, settings: ReportSettings) -> None:
     """Writes explanations.jsonl: scores of the words of a run's most confident mistakes, by split."""
     from bert_tf.library.loading import load  # imports TensorFlow
     from bert_tf.tasks.predictions import json_lines
-    from bert_tf.training.results import title
+    from bert_tf.training.results import split_and_average
 
     mistakes = run.own.wrong if run.own else None
-    of_averages = tuple(title("", name) for name in run_layout.AVERAGES)
     if mistakes is None:
         raise OutputError(f"{run.folder}: no {WRONG_EXAMPLES} to explain; evaluate the run first, with --do_eval")
     with load(run.folder, data_dir=settings.data_dir) as model, lock.writing_folder(run.folder):
-        own = [line for line in mistakes if not str(line.get("split")).endswith(of_averages)]
+        own = [line for line in mistakes if not split_and_average(str(line.get("split")))[1]]
         by_split = itertools.groupby(own, lambda line: str(line.get("split")))
         lines = [line for split, each in by_split for line in _explained(model, split, list(each)[: settings.explain])]
         atomic.write_text(run.folder / EXPLANATIONS, json_lines(lines))
