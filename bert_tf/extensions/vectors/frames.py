@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extension
 from bert_tf.batch import loading
 from bert_tf.batch.job import Rules
-from bert_tf.extensions.vectors.options import Layers, VectorOptions
+from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.library.keywords import takes
 from bert_tf.settings import read_settings, settings_of
@@ -61,7 +61,7 @@ def encode_frame(
 
     from bert_tf.extensions.cluster import spark
 
-    options = VectorOptions.named(pooling, layers, normalize=normalize)
+    options = VectorOptions(pooling, layer_numbers(layers), normalize)
     work = Work(output, columns or {}, read_settings(FrameSettings, settings))
     model = frames.find_model(checkpoint, work, needs_head=False)
     options.of_model(model).head(model.config)  # what the model does not have is said here, not by the executors

@@ -35,14 +35,10 @@ class VectorOptions:
     tokens: bool = setting(False, "one vector per token instead of one per text")
 
     def __post_init__(self) -> None:
+        """Raises FlagError for an unknown pooling or what are no layers."""
         object.__setattr__(self, "layers", layer_numbers(self.layers))
-
-    @classmethod
-    def named(cls, pooling: str | None, layers: Layers, *, normalize: bool | None, tokens: bool = False) -> VectorOptions:
-        """Of a program; raises FlagError for an unknown pooling or what are no layers."""
-        if pooling is not None and pooling not in POOLINGS:
-            raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
-        return cls(pooling, layer_numbers(layers), normalize, tokens)
+        if self.pooling not in (None, *POOLINGS):
+            raise FlagError(f"pooling: {unknown_name('pooling', str(self.pooling), POOLINGS)}")
 
     def of_model(self, trained: Trained) -> VectorOptions:
         """With the model's pooling and scaling, unless others are named; raises FlagError if a pooling is not computed here."""

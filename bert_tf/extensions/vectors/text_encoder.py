@@ -15,7 +15,7 @@ from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
-from bert_tf.extensions.vectors.options import Layers, VectorOptions
+from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS
@@ -94,7 +94,7 @@ class Encoder(Session):
           FlagError: unknown pooling or layer.
           ClosedError: the encoder was closed.
         """
-        options = VectorOptions.named(pooling, layers, normalize=normalize, tokens=tokens).of_model(self.trained)
+        options = VectorOptions(pooling, layer_numbers(layers), normalize, tokens).of_model(self.trained)
         examples = read_rows(texts, "texts", kind=None)
         latest = self._latest
         if latest is None or latest[0] != options:
