@@ -218,15 +218,15 @@ class Leader:
                 continue
             del self._started[started.run.name]
             run, status = started.run, started.process.exitcode
-            if status in (table.DONE, table.FAILED) and table.read_result(self._folder, run.name) is not None:
-                if status == table.DONE:
+            if status in (table.EXIT_DONE, table.EXIT_FAILED) and table.read_result(self._folder, run.name) is not None:
+                if status == table.EXIT_DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue
             if run.name in self._pruned:
                 table.write(self._folder, pruned(run, self._folder))
                 continue
             self._waiting[run.name] = run
-            if status == table.TAKEN:
+            if status == table.EXIT_TAKEN:
                 self._not_before[run.name] = time.monotonic() + _PATIENCE_S
             else:
                 self._note_killed(run, status)

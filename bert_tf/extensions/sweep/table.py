@@ -15,13 +15,13 @@ from bert_tf.errors import OutputError
 from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan, trials
 from bert_tf.extensions.sweep.plan import PlannedRun
-from bert_tf.extensions.sweep.trials import Combination, Trial
+from bert_tf.extensions.sweep.trials import Combination
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
 
 _ENDING = ".json"  # of a result
 _INPUTS = "sha256"  # in the settings: of what runs read
-DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
+EXIT_DONE, EXIT_FAILED, EXIT_TAKEN, EXIT_STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
 LOGS = "logs"  # folder beside those of the runs
 _OPTIONAL, _NONE = ("95 %", "held out"), "-"  # columns of the summary that are left out if all their cells are _NONE
 
@@ -183,16 +183,11 @@ def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
     rows = [
         _cells(task, combination, [by_name[run.name] for run in combination.runs], folder)
         for task in dict.fromkeys(result.task for result in results)
-        for of_task in (trials.of_task(task, [_trial(result) for result in results if result.task == task]),)
+        for of_task in (trials.of_task(task, [trials.trial_of(vars(result)) for result in results if result.task == task]),)
         for combination in of_task.ranked
     ]
     shown = [name for name in (rows or [{}])[0] if name not in _OPTIONAL or any(row[name] != _NONE for row in rows)]
     yield from text_table.table(shown, [[row[name] for name in shown] for row in rows], left=(0, 1, 2))
-
-
-def _trial(result: Result) -> Trial:
-    state = trials.FAILED if result.error else trials.PRUNED if result.pruned else trials.DONE
-    return Trial(result.name, result.task, None, result.varying, result.metrics, state, result.metric, bool(result.collapsed))
 
 
 def _cells(task: str, settings: Combination, runs: Sequence[Result], folder: Path) -> dict[str, str]:

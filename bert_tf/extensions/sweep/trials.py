@@ -128,23 +128,27 @@ def folders(runs: Sequence[Run]) -> list[Path]:
 
 def read_trials(folder: Path) -> list[Trials]:
     """Runs by task; damaged files are skipped."""
-    trials = [trial for path in (folder / RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
+    contents = (read_object(path) or {} for path in (folder / RESULTS).glob("*.json"))
+    named = (content for content in contents if all(isinstance(content.get(name), str) for name in ("name", "task")))
+    trials = list(map(trial_of, named))
     trials.sort(key=lambda trial: (trial.task, trial.number or 0, trial.name))
     return [of_task(task, list(every)) for task, every in itertools.groupby(trials, key=lambda trial: trial.task)]
 
 
-def _trial(path: Path) -> Trial | None:
-    content = read_object(path) or {}
-    name, task = content.get("name"), content.get("task")
-    if not isinstance(name, str) or not isinstance(task, str):
-        return None
-    state = FAILED if content.get("error") else PRUNED if content.get("pruned") else DONE
+def trial_of(result: Mapping[str, Any]) -> Trial:
+    """Of the content of a result's file, which another program may have written."""
+    name, metric = result["name"], result.get("metric")
     number = _DRAWN.search(name)
-    varying, metrics = mapping(content, "varying"), mapping(content, "metrics")
-    metric = content.get("metric")
-    drawn = int(number[1]) if number else None
-    metric = metric if isinstance(metric, str) else ""
-    return Trial(name, task, drawn, varying, metrics, state, metric, bool(content.get("collapsed")))
+    return Trial(
+        name,
+        result["task"],
+        int(number[1]) if number else None,
+        mapping(result, "varying"),
+        mapping(result, "metrics"),
+        FAILED if result.get("error") else PRUNED if result.get("pruned") else DONE,
+        metric if isinstance(metric, str) else "",
+        bool(result.get("collapsed")),
+    )
 
 
 def of_task(task: str, every: Sequence[Trial]) -> Trials:

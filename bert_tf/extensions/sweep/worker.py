@@ -16,7 +16,7 @@ from pathlib import Path
 from bert_tf.errors import BertError
 from bert_tf.extensions.sweep import held_out, table
 from bert_tf.extensions.sweep.plan import PlannedRun
-from bert_tf.extensions.sweep.table import DONE, FAILED, STOPPED, TAKEN
+from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, EXIT_TAKEN
 from bert_tf.io import lock
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 
@@ -26,7 +26,7 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
 
     Ends with its leader: after the step, with a checkpoint.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED))  # while it does not train; a training saves first
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_STOPPED))  # while it does not train; a training saves first
     threading.Thread(target=_end_with_leader, daemon=True).start()
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
@@ -34,7 +34,7 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     with lock.claiming(folder / run.name) as other:
-        sys.exit(TAKEN if other else _trained(run, folder))
+        sys.exit(EXIT_TAKEN if other else _trained(run, folder))
 
 
 def _end_with_leader() -> None:
@@ -47,23 +47,23 @@ def _end_with_leader() -> None:
 
 def _trained(run: PlannedRun, folder: Path) -> int:
     if table.is_done(folder, run.name):  # by another leader, meanwhile
-        return DONE
+        return EXIT_DONE
     began = time.monotonic()
     try:
         done, more = _train(run)
     except BertError as error:
         table.write(folder, table.failed(run, str(error)))
-        return FAILED
+        return EXIT_FAILED
     except Exception as error:
         traceback.print_exc()
         problem = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
         table.write(folder, table.failed(run, problem))
-        return FAILED
+        return EXIT_FAILED
     if done.stopped_by is not None:
-        return STOPPED
+        return EXIT_STOPPED
     seconds, metrics = time.monotonic() - began, {**done.finite_metrics, **more}
     table.write(folder, table.result(run, steps=done.step, metrics=metrics, seconds=seconds, collapsed=done.collapsed))
-    return DONE
+    return EXIT_DONE
 
 
 def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:

@@ -45,9 +45,9 @@ class Machine:
         self.started = []
 
     def __call__(self, run, folder, environment):
-        status = self.statuses.pop(0) if self.statuses else table.DONE
+        status = self.statuses.pop(0) if self.statuses else table.EXIT_DONE
         self.started.append((run.name, environment.get("CUDA_VISIBLE_DEVICES"), run.config.devices.intra_op_threads))
-        if status == table.DONE:
+        if status == table.EXIT_DONE:
             table.write(folder, result(run))
         return Ended(status)
 
@@ -127,7 +127,7 @@ def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):
 
     def start(run, folder, _):
         table.write(folder, result(run))  # the other leader's
-        return Ended(table.TAKEN)
+        return Ended(table.EXIT_TAKEN)
 
     (found,) = lead(tmp_path, [planned("a")], start)
     assert found.metrics == {"eval_accuracy": 0.5}
@@ -217,7 +217,7 @@ def test_an_error_of_the_leader_stops_its_runs(tmp_path):
 
         def join(self, _):
             stopped.append("joined")
-            self.exitcode = table.STOPPED if stopped.count("joined") == 2 else None
+            self.exitcode = table.EXIT_STOPPED if stopped.count("joined") == 2 else None
 
     def full(_):
         raise OutputError("no space left on device")
@@ -225,7 +225,7 @@ def test_an_error_of_the_leader_stops_its_runs(tmp_path):
     def start(run, folder, _):
         if run.name == "a":
             table.write(folder, result(run))
-        return Running(table.DONE if run.name == "a" else None)
+        return Running(table.EXIT_DONE if run.name == "a" else None)
 
     with pytest.raises(OutputError, match="no space"):
         Leader([planned("a"), planned("b")], tmp_path, ONE_SLOT * 2, start=start, keep=full).lead()
