@@ -31,6 +31,6 @@ class LastSettings(Settings):
 
 EXTENSION = Extension(
     settings=LastSettings,
-    part=f"{__name__}.mean:AverageOfLast",
+    part=f"{__name__}.part:AverageOfLast",
     commands={"checkpoint average": NewCommand(f"{__name__}.command:COMMAND")},
 )

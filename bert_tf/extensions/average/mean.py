@@ -1,34 +1,17 @@
-"""Means of the weights of several checkpoints of one model, and of a run's last, evaluated beside the run's own weights.
-
-Computed in float64 (Izmailov et al., 2018).
-"""
+"""Means of the weights of several checkpoints of one model, computed in float64 (Izmailov et al., 2018)."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import run_layout
-from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.names import is_training_only
-from bert_tf.checkpoints.reader import (
-    CheckpointReader,
-    model_reader,
-    problem_of_types,
-    refuse_not_finite,
-    refuse_problem,
-    write_checkpoint,
-)
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, problem_of_types, refuse_not_finite, refuse_problem
 from bert_tf.errors import CheckpointError
-from bert_tf.io import atomic, progress
-from bert_tf.io.log_form import log
-from bert_tf.training.part import Part
-from bert_tf.training.run import Run
+from bert_tf.io import progress
 
 _STEP = "global_step"
 
@@ -83,39 +66,3 @@ def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[n
         refuse_not_finite(reader.prefix, {name: value})
         total += factor * value.astype(np.float64)
     return total.astype(np.float32)
-
-
-class AverageOfLast(Part):
-    def check(self, run: Run) -> Iterator[str]:
-        """An average is made at the end of training: it can be evaluated later, but not changed."""
-        count, folder = self.settings.average_last, run.weights.folder
-        if not run.spec.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
-            yield f"--average_last={count}: {folder} was trained without it; leave the flag out"
-
-    def repeated(self, run: Run) -> dict[str, int]:
-        del run
-        return {"average_last": self.settings.average_last}
-
-    def trained(self, run: Run, step: int) -> None:
-        """Averages only checkpoints that are saved regardless of interruptions."""
-        count, train = self.settings.average_last, run.spec.train
-        every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
-        due = {due for steps in every for due in range(steps, step, steps)}
-        last = sorted({*due, step})[-count:]
-        prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, step)) for step in last]
-        existing = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
-        if len(existing) < count:
-            log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(existing))
-        average = keep_mean(run.output_dir, existing, step)
-        log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in existing), average)
-
-
-def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
-    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
-    folder = atomic.make_folder(output_dir / run_layout.AVERAGE, follows=False)
-    name = folder / run_layout.of_step(run_layout.CHECKPOINTS, step)
-    entries = mean_weights(checkpoints)
-    with atomic.readable_errors(folder):
-        write_checkpoint(name, entries)
-    saved.keep_only(name, output_dir)
-    return os.fspath(name)
