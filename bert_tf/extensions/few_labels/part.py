@@ -23,6 +23,8 @@ from bert_tf.tasks.base import TRAIN, Example, Family
 from bert_tf.training.part import Part
 from bert_tf.training.run import Run
 
+tf1 = tf.compat.v1
+
 # For any checkpoint; measured in docs/few_labels.md.
 _RECIPE: Mapping[str, float | str] = {
     "contrastive_weight": 0.9,  # Gunel et al. (2021)
@@ -33,6 +35,8 @@ _RECIPE: Mapping[str, float | str] = {
     "learning_rate": 5e-5,
 }
 _MANY_PER_CLASS = 500  # measured in docs/few_labels.md
+_MASKED = -1e9
+_POOLED = "pooled"  # name of the vectors that the loss compares
 
 
 class FewLabels(Part):
@@ -54,12 +58,6 @@ class FewLabels(Part):
     def head(self) -> Callable[[Head], Head] | None:
         share = self.settings.contrastive_weight
         return functools.partial(ContrastedHead, share=share) if share else None
-
-
-tf1 = tf.compat.v1
-
-_MASKED = -1e9
-_POOLED = "pooled"  # name of the vectors that the loss compares
 
 
 @dataclasses.dataclass(frozen=True)

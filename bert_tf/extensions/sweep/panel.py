@@ -31,6 +31,18 @@ _GAP, _WIDEST, _HEIGHT = 128, 900, 270  # pixels of parallel coordinates: betwee
 _TITLE, _LINE = 0.06, 0.075  # room above the axes, and for a line of their titles
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
 _NAME: Spec = {"field": "name", "type": "nominal", "title": "run", "format": "", "formatType": "toString"}
+_FEW = 6  # distinct values: each has a tick
+_MOST_TICKS = 6
+_LOG_FROM = 10.0  # ratio of the ends of a logarithmic axis
+_LONGEST_LINE = 14  # characters of a title
+_LONGEST_NAME = 60
+_SMALL = 1e-3  # numbers below it have an exponent
+_EXPONENT = re.compile(r"\.?0*e([+-])0+(?=\d)")  # with the zeros before it
+_HISTORY = (
+    "Filled: trained to the end. Hollow: stopped early, its last score. Cross: failed. "
+    "Line: the best so far among runs trained to the end."
+)
+_LEFT_OUT = " Runs that stopped early or failed are left out."
 
 
 def of_runs(runs: Sequence[Run]) -> Panel | None:
@@ -108,13 +120,6 @@ def _charts(trials: Trials) -> list[Chart]:
 
 def _several(trials: Trials) -> bool:
     return len(trials.done) >= _LEAST and len(trials.settings) >= 2
-
-
-_HISTORY = (
-    "Filled: trained to the end. Hollow: stopped early, its last score. Cross: failed. "
-    "Line: the best so far among runs trained to the end."
-)
-_LEFT_OUT = " Runs that stopped early or failed are left out."
 
 
 def history(trials: Trials) -> Spec:
@@ -228,15 +233,6 @@ def _axes(axes: Sequence[Axis], y: Spec, top: float, height: int) -> list[Spec]:
         {"data": {"values": ticks}, "mark": {**tick, "color": "var(--ink)"}, "encoding": encoding},
         {"data": {"values": titles}, "mark": title, "encoding": encoding},
     ]
-
-
-_FEW = 6  # distinct values: each has a tick
-_MOST_TICKS = 6
-_LOG_FROM = 10.0  # ratio of the ends of a logarithmic axis
-_LONGEST_LINE = 14  # characters of a title
-_LONGEST_NAME = 60
-_SMALL = 1e-3  # numbers below it have an exponent
-_EXPONENT = re.compile(r"\.?0*e([+-])0+(?=\d)")  # with the zeros before it
 
 
 class Axis(NamedTuple):

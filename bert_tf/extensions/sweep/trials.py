@@ -24,9 +24,13 @@ from bert_tf.metrics.values import is_cost
 DONE, PRUNED, FAILED = "done", "pruned", "failed"
 STATES = {PRUNED: "stopped early", FAILED: "failed"}  # of runs without a comparable score
 HELD_OUT = "held_out_"  # before the name of a metric
+LEAST = 10  # runs; with fewer, a forest is meaningless
+
+Floats = npt.NDArray[np.float64]
 
 _EVALUATED = "eval_"
 _DRAWN = re.compile(r"-trial(\d{1,9})$")  # ending of a run's name in a search
+_FOLDS, _TREES, _SHUFFLES, _SEED = 5, 100, 10, 0  # of the forest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,13 +170,6 @@ def _selecting(every: Sequence[Trial]) -> Iterator[str]:
 def text(value: Any) -> str:
     """A value of a setting, short enough for a chart."""
     return shortened(f"{value:.3g}" if isinstance(value, float) else str(value))
-
-
-LEAST = 10  # runs; with fewer, a forest is meaningless
-
-_FOLDS, _TREES, _SHUFFLES, _SEED = 5, 100, 10, 0
-
-Floats = npt.NDArray[np.float64]
 
 
 class Importance(NamedTuple):

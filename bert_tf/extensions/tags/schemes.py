@@ -19,9 +19,21 @@ import numpy.typing as npt
 
 from bert_tf.tasks.cells import doubt
 
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.int64]
+
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLUM])(-.+)?")
 _LIKE = {"L": "E", "U": "S", "M": "I"}  # IOBES equivalents
+_PAIRS = 1 << 21  # tag pairs compared at a time, over all sentences decoded together
+_SPELLINGS_OF_OUTSIDE = frozenset("O o 0".split())
+_NUMBER = re.compile(r"\d+")
+_SPELLINGS = (
+    (re.compile(r"[bieslum]-.+"), "begin with a small letter: write B-PER and O"),
+    (re.compile(r"[BIESLUMbieslum][_:/.|].+"), "have no hyphen: write B-PER"),
+    (re.compile(r".+[-_:/.|][BIESLUMbieslum]"), "have the letter at the end: write B-PER"),
+)
+_BEGINS = re.compile(r"[Bb][^A-Za-z].+|.+[^A-Za-z][Bb]|[Ii][^A-Za-z].+|.+[^A-Za-z][Ii]")
 
 
 def are_of_entities(tags: Iterable[str]) -> bool:
@@ -156,12 +168,6 @@ def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ())
     return (most, *sorted(all_tags - {most}))
 
 
-Floats = npt.NDArray[np.floating[Any]]
-Ints = npt.NDArray[np.int64]
-
-_PAIRS = 1 << 21  # tag pairs compared at a time, over all sentences decoded together
-
-
 class Legal(NamedTuple):
     """Valid tag sequences."""
 
@@ -223,23 +229,13 @@ def _decode(decoded: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: L
             tags[:count] = came[position - 1][np.arange(count), tags[:count]]
 
 
-_OUTSIDE = frozenset("O o 0".split())
-_NUMBER = re.compile(r"\d+")
-_SPELLINGS = (
-    (re.compile(r"[bieslum]-.+"), "begin with a small letter: write B-PER and O"),
-    (re.compile(r"[BIESLUMbieslum][_:/.|].+"), "have no hyphen: write B-PER"),
-    (re.compile(r".+[-_:/.|][BIESLUMbieslum]"), "have the letter at the end: write B-PER"),
-)
-_BEGINS = re.compile(r"[Bb][^A-Za-z].+|.+[^A-Za-z][Bb]|[Ii][^A-Za-z].+|.+[^A-Za-z][Ii]")
-
-
 def problem_of(tags: Collection[str]) -> str:
     """Returns what is wrong with the tags of a training file; empty if they may be meant."""
     if tags and all(map(_NUMBER.fullmatch, tags)):
         return (
             f"every tag is a number, as {_some(tags)}: write the names that the numbers stand for (in datasets: feature.names)"
         )
-    marks = {tag for tag in tags if tag not in _OUTSIDE}
+    marks = {tag for tag in tags if tag not in _SPELLINGS_OF_OUTSIDE}
     for spelling, hint in _SPELLINGS:
         spelled = {tag for tag in marks if spelling.fullmatch(tag)}
         if 2 * len(spelled) >= len(marks) and any(map(_BEGINS.fullmatch, spelled)):
