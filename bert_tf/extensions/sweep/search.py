@@ -65,7 +65,7 @@ class Search:
         }
         with self._drawing():  # two leaders would add them twice
             for study in self._studies.values():
-                self._keep_lists(study)
+                self._note_search_space(study)
                 for values in first:
                     study.enqueue_trial(dict(values), skip_if_exists=True)
         self._runs: dict[str, tuple[str, int]] = {}  # task and number of the trial, by name
@@ -158,13 +158,13 @@ class Search:
         waiting = self._optuna.trial.TrialState.WAITING
         return [trial for trial in study.get_trials(deepcopy=False) if trial.state != waiting]
 
-    def _keep_lists(self, study: Any) -> None:
-        """FlagError if the study draws from other lists, or ranges of other kinds; only the ends of these may change.
+    def _note_search_space(self, study: Any) -> None:
+        """FlagError if that of a study has other lists, or ranges of other kinds; only the ends of these may change.
 
         Optuna compares settings by their place in a list, and takes a range of another kind for another setting.
         """
         lists = {name: list(values) for name, values in self._file.grid.items()}
-        ranges = {name: _kind(row) for name, row in self._file.ranges.items()}
+        ranges = {name: _kind_of_range(row) for name, row in self._file.ranges.items()}
         for attribute, now in ((_LISTS, lists), (_RANGES, ranges)):
             earlier = study.user_attrs.get(attribute)
             if earlier is None:
@@ -207,7 +207,7 @@ def _name(task: str, number: int) -> str:
     return f"{task}-trial{number}"
 
 
-def _kind(row: plan.Range) -> str:
+def _kind_of_range(row: plan.Range) -> str:
     return f"a range of {'whole numbers' if isinstance(row.low, int) else 'numbers'}, {'with' if row.log else 'without'} log"
 
 

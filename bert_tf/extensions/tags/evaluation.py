@@ -82,8 +82,8 @@ class _Measured:
     def names(self, tags: Ints) -> list[str]:
         return [self.labels[tag] for tag in tags.tolist()]
 
-    def begun(self, candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
-        """Returns the entities whose first tag may begin one: others do not count in seqeval's strict mode."""
+    def strict(self, candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
+        """Returns the entities that count in seqeval's strict mode: those whose first tag may begin one."""
         letters = "BSUI" if schemes.are_in_iob1(self.labels) else "BSU"
         return [entity for entity in candidates if tags[entity[1]][0] in letters]
 
@@ -143,7 +143,7 @@ def _of_entities(measured: _Measured) -> Evaluation:
         "entity_f1": (_f1, whole),
         "entity_precision": (_first_of_second, whole[:, [0, 2]]),
         "entity_recall": (_first_of_second, whole[:, [0, 1]]),
-        "entity_f1_strict": (_f1, _entity_sums(labelled, measured.begun(predicted, tags), lengths)),
+        "entity_f1_strict": (_f1, _entity_sums(labelled, measured.strict(predicted, tags), lengths)),
         "token_accuracy": (_first_of_second, measured.accuracy),
     }
     wrong = list(_errors(labelled, predicted, len(tags)))
@@ -242,7 +242,7 @@ def _decoders(measured: _Measured, labelled: Sequence[Entity]) -> dict[str, dict
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
         predicted = entities(tags, measured.lengths)
-        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, measured.begun(predicted, tags))]
+        sums = [_entity_sums(labelled, group, measured.lengths) for group in (predicted, measured.strict(predicted, tags))]
         values = [float(_f1(counts.sum(axis=0, keepdims=True).astype(float))[0]) for counts in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
         scores_by_decoder[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
