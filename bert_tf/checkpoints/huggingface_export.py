@@ -30,12 +30,11 @@ from bert_tf.head_spec import (
     VECTORS,
 )
 from bert_tf.io import atomic, documents
-from bert_tf.tokenization import library
+from bert_tf.tokenization import library, roles
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
-TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
 _SIZES = ("position_buckets", "max_relative_positions")  # fields that have Hugging Face's names
 
 
@@ -152,7 +151,7 @@ def tokenizer_settings(vocabulary: Vocabulary, config: BertConfig, length: int, 
     has_segments = config.type_vocab_size > 1 and vocabulary.second_segment
     blank = library.adds_blank(text)
     return {
-        **{name: token for name, token in zip(TOKENS, vocabulary.special) if token},
+        **{name: token for name, token in zip(roles.SPECIAL, vocabulary.special) if token},
         "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
         "model_input_names": ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"],  # default: none
         "model_max_length": length,

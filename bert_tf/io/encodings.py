@@ -11,18 +11,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+GZIP, PARQUET = b"\x1f\x8b", b"PAR1"  # first bytes
 _BEGINNINGS: Mapping[bytes, str] = {
     b"\xff\xfe\0\0": "the file is UTF-32; iconv -f UTF-32 -t UTF-8 converts it",
     b"\0\0\xfe\xff": "the file is UTF-32; iconv -f UTF-32 -t UTF-8 converts it",
     b"\xff\xfe": "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it",
     b"\xfe\xff": "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it",
-    b"\x1f\x8b": "the file is compressed; add .gz to its name",
+    GZIP: "the file is compressed; add .gz to its name",
     b"BZh": "the file is compressed by bzip2; bunzip2 unpacks it",
     b"\xfd7zXZ": "the file is compressed by xz; unxz unpacks it",
     b"\x28\xb5\x2f\xfd": "the file is compressed by zstd; unzstd unpacks it",
     b"PK\x03\x04": "the file is a ZIP archive or an Excel workbook; unpack it, or save it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "the file is an Excel workbook; save it as CSV in UTF-8",
-    b"PAR1": "the file is Parquet: a table of it is read by the name .parquet; other texts must be exported",
+    PARQUET: "the file is Parquet: a table of it is read by the name .parquet; other texts must be exported",
     b"%PDF": "the file is a PDF document; save its text as UTF-8",
     b"\x93NUMPY": "the file is an array of NumPy; write a table of texts",
     b"SQLite format 3": "the file is an SQLite database; export the table as CSV",

@@ -15,7 +15,6 @@ from bert_tf.io import documents, encodings, files
 from bert_tf.io.documents import DocumentError, NotJsonError
 from bert_tf.tasks import text_lines
 
-_MAGIC = b"PAR1"
 _BLANKS = re.compile(r"\s*")
 _SHOWN = 20  # characters of a text in a message
 _LINES = 64  # of an array, read at a time
@@ -123,7 +122,7 @@ def _refuse_others(source: text_lines.Source, path: str) -> None:
         raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
     if not begin:
         raise EmptyFileError("the file is empty", path)
-    if not begin.startswith(_MAGIC):
+    if not begin.startswith(encodings.PARQUET):
         raise DataError(f"not Parquet: {encodings.instead_of_text(begin) or 'its first bytes are others'}", path)
 
 

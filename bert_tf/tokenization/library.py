@@ -22,15 +22,14 @@ from bert_tf.errors import BertError, FlagError, VocabularyError
 from bert_tf.io import documents
 from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.characters import is_punctuation
-from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
+from bert_tf.tokenization.vocabulary import BLANK_OF_SENTENCEPIECE, PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import Pieces
 
 _MOST_GAPS = 100_000  # ids without a piece
 _NO_ID = -1  # of the unknown token, if all characters are known
 _FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
 _UNNAMED: Mapping[str, str] = {}
-_BLANKS = ("\u0120", "\u2581")  # of byte-level BPE and of SentencePiece
-_OF_WORD_PIECES = re.compile("(Bert|DistilBert|Electra|MPNet|MobileBert)Tokenizer(Fast)?")
+_BLANKS = ("\u0120", BLANK_OF_SENTENCEPIECE)  # the first is of byte-level BPE
 _SWITCHES = {  # by a step's type: its switches that tokenizer_config.json may set, by their names there
     "BertNormalizer": {
         "do_lower_case": "lowercase",
@@ -204,7 +203,8 @@ def _as_configured(content: str, folder: Path) -> str:
     for part in ("normalizer", "pre_tokenizer"):
         step = pipeline.get(part) or {}
         kind = str(step.get("type")) if isinstance(step, dict) else ""
-        if kind == "BertNormalizer" and not _OF_WORD_PIECES.fullmatch(str(values.get("tokenizer_class") or "BertTokenizer")):
+        class_name = str(values.get("tokenizer_class") or "BertTokenizer")
+        if kind == "BertNormalizer" and not re.fullmatch(text_rules.WORD_PIECE_CLASSES, class_name):
             continue
         for key, name in _SWITCHES.get(kind, {}).items():
             is_set = isinstance(values.get(key), bool) or (key == "strip_accents" and values.get(key, "") is None)

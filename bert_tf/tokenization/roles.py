@@ -18,6 +18,7 @@ SPECIAL_MAP = "special_tokens_map.json"
 # As in Hugging Face's files, with the names of the token where no file names it.
 PAD, UNK, MASK = "pad_token", "unk_token", "mask_token"
 CLS, SEP = "cls_token", "sep_token"
+SPECIAL = PAD, UNK, CLS, SEP, MASK  # as `Vocabulary.special`
 _INPUTS, _SEGMENTS = "model_input_names", "token_type_ids"
 AS_THEY_ARE = "words_as_they_are"  # a key of ours
 _OF_VERSION_5 = "backend"  # a key of tokenizer_config.json
@@ -44,7 +45,7 @@ def named_in(folder: Path) -> dict[str, str]:
     token_by_role: dict[str, str] = {}
     for path in (folder / text_rules.CONFIG, folder / SPECIAL_MAP):
         values = text_rules.content(path)
-        for role in (PAD, UNK, CLS, SEP, MASK):
+        for role in SPECIAL:
             token = values.get(role)
             token = token.get("content") if isinstance(token, dict) else token
             if token is not None and not isinstance(token, str):

@@ -16,6 +16,7 @@ from bert_tf.tokenization.characters import Rules
 
 CONFIG, PIPELINE, ADDED = run_layout.TEXT_RULES, "tokenizer.json", "added_tokens.json"
 FILES = (CONFIG, PIPELINE, ADDED)
+WORD_PIECE_CLASSES = "(Bert|DistilBert|Electra|MPNet|MobileBert)Tokenizer(Fast)?"  # in transformers
 
 _DECODER = "added_tokens_decoder"
 _OF_SLOW_TOKENIZERS: Mapping[str, Any] = {"do_basic_tokenize": True, "never_split": None}  # with their defaults
@@ -23,7 +24,7 @@ _OF_SLOW_TOKENIZERS: Mapping[str, Any] = {"do_basic_tokenize": True, "never_spli
 _OF_WORD_PIECES = {
     "word_tokenizer_type": "basic",
     "subword_tokenizer_type": "wordpiece",
-    "tokenizer_class": "((Bert|DistilBert|Electra|MPNet|MobileBert)Tokenizer|PreTrainedTokenizer)(Fast)?|TokenizersBackend",
+    "tokenizer_class": f"{WORD_PIECE_CLASSES}|PreTrainedTokenizer(Fast)?|TokenizersBackend",
 }
 _STEPS = frozenset({"BertNormalizer", "Lowercase", "StripAccents", "NFD"})  # of normalizers: what the rules here do
 

@@ -17,11 +17,11 @@ PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 UNUSED = re.compile(r"\[unused\d+\]")
 
+BLANK_OF_SENTENCEPIECE = "\u2581"  # before pieces that begin a word
 PUBLISHED = TextRules()
 
 # Stripped from lines. Fewer than str.strip: U+2028 is a piece of the published Chinese vocabulary.
 _BLANKS = " \t\r\n"
-_BLANK_OF_SENTENCEPIECE = "\u2581"  # before pieces that begin a word
 
 
 class Vocabulary:
@@ -80,9 +80,9 @@ class Vocabulary:
                 tokens.append(line.decode().strip(_BLANKS))
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
-        if sum(token.startswith(_BLANK_OF_SENTENCEPIECE) for token in tokens) > len(tokens) // 10:
+        if sum(token.startswith(BLANK_OF_SENTENCEPIECE) for token in tokens) > len(tokens) // 10:
             raise VocabularyError(
-                f"pieces begin with {_BLANK_OF_SENTENCEPIECE}, as SentencePiece's: their model is needed, a spiece.model or a"
+                f"pieces begin with {BLANK_OF_SENTENCEPIECE}, as SentencePiece's: their model is needed, a spiece.model or a"
                 " tokenizer.json, without this file beside it",
                 path,
             )

@@ -12,7 +12,7 @@ from bert_tf.extensions.export import long_texts, tokenizer_json
 from bert_tf.extensions.export.job import ExportJob, rule, write_card, write_kept_files
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents
-from bert_tf.tokenization import text_rules
+from bert_tf.tokenization import roles, text_rules
 
 _CARD = "README.md"
 _POOLER = "bert/pooler/"
@@ -64,7 +64,7 @@ def _tokenizer_files(exported: ExportJob) -> dict[str, dict[str, Any]]:
     }
     return {
         text_rules.CONFIG: {**settings, **({} if trained.vocabulary.own_rules else of_word_pieces)},
-        "special_tokens_map.json": {name: token for name, token in settings.items() if name in huggingface_export.TOKENS},
+        "special_tokens_map.json": {name: token for name, token in settings.items() if name in roles.SPECIAL},
     }
 
 

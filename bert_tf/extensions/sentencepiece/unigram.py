@@ -16,9 +16,9 @@ from bert_tf.extensions.sentencepiece import model_file
 from bert_tf.extensions.sentencepiece.model_file import CONTROL, USER_DEFINED, SentencePieceModel
 from bert_tf.io import documents
 from bert_tf.tokenization import roles, text_rules
+from bert_tf.tokenization.vocabulary import BLANK_OF_SENTENCEPIECE
 
 _CONFIG = "config.json"  # of the model
-_BLANK = "\u2581"
 _SEVERAL_BLANKS = {"Regex": " {2,}"}
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ def content(path: Path) -> str:
     )
 
 
-_METASPACE: Json = {"type": "Metaspace", "replacement": _BLANK, "prepend_scheme": "always", "split": True}
+_METASPACE: Json = {"type": "Metaspace", "replacement": BLANK_OF_SENTENCEPIECE, "prepend_scheme": "always", "split": True}
 
 
 def _replace(pattern: Json, by: str) -> Json:
@@ -102,7 +102,7 @@ def _albert_steps(switches: Mapping[str, bool], charsmap: list[Json]) -> list[Js
 
 
 def _roberta_steps(_: Mapping[str, bool], charsmap: list[Json]) -> list[Json]:
-    return [*charsmap, _strip(left=False), _replace(_SEVERAL_BLANKS, _BLANK)]
+    return [*charsmap, _strip(left=False), _replace(_SEVERAL_BLANKS, BLANK_OF_SENTENCEPIECE)]
 
 
 def _as_they_are(model: SentencePieceModel) -> Pieces:

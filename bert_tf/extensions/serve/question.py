@@ -10,7 +10,7 @@ from bert_tf.extensions.serve.call import PREDICT, ROWS, Call, Part, every
 from bert_tf.extensions.serve.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.extensions.serve.settings import Limits
 from bert_tf.extensions.serve.worker import Description
-from bert_tf.io import documents
+from bert_tf.io import documents, encodings
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
 from bert_tf.library.reading import Reader
@@ -19,7 +19,6 @@ MODELS = "models"  # key of bodies, of a service of several
 
 _TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 
-_GZIP = b"\x1f\x8b"  # first bytes of such a body, whatever its headers say
 AS_IT_IS = "identity"  # of Content-Encoding
 _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
 
@@ -85,7 +84,7 @@ def _asked(names: Any, known: Sequence[str]) -> list[str]:
 
 
 def _value(body: bytes) -> Any:
-    if body.startswith(_GZIP):
+    if body.startswith(encodings.GZIP):  # whatever its headers say
         raise encoded("gzip")
     try:
         value = documents.json_value(body.decode(), finite=True)

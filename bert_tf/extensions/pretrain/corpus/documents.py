@@ -32,7 +32,6 @@ WRAPPED = 120  # characters: a book's line up to this length continues in the ne
 
 _LOOKED_AT = 64  # files that are checked
 _NO_SENTENCES = ((sentences.are_wrapped, "hard-wrapped", BOOK), (sentences.are_paragraphs, "like paragraphs", PARAGRAPHS))
-_GZ, _PARQUET = b"\x1f\x8b", b"PAR1"
 _PAUSE = b".!?\"'\n"  # last bytes of a line after which a book may be cut
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -172,7 +171,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
             if os.path.isdir(path) or not os.path.exists(path):
                 files.check_plain(path)  # raises a clearer error
             raw = opened.enter_context(open(path, "rb"))
-        if raw.peek(2)[:2] == _GZ:
+        if raw.peek(2)[:2] == encodings.GZIP:
             raw = opened.enter_context(gzip.GzipFile(fileobj=raw))
         yield cast(BinaryIO, raw)
 
@@ -193,7 +192,7 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
     buffer, size, is_begin = b"", PIECE, at.line == 1
     while data := stream.read(size - len(buffer)):
         problem = encodings.instead_of_text(data) if is_begin else None
-        if is_begin and data.startswith(_PARQUET):
+        if is_begin and data.startswith(encodings.PARQUET):
             problem = "the file is Parquet: write its texts as JSON lines, each as an object with 'text'"
         if problem:
             raise DataError(problem, path, 1)

@@ -32,7 +32,7 @@ from bert_tf.extensions.pretrain.corpus.masking import Masked
 from bert_tf.extensions.pretrain.corpus.rows import Batch
 from bert_tf.features.columns import IntArray
 from bert_tf.io import documents as json_documents
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 WEIGHTS = "masked_lm_weights"  # floats; all others are integers
@@ -46,7 +46,6 @@ INDEX = np.dtype([("file", np.int32), ("offset", np.int64), ("length", np.int32)
 
 _LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")
 _AROUND = _LENGTH.size + 2 * _SUM.size  # bytes of a record that are not its example
-_GZ = b"\x1f\x8b"
 _NUMBERED = re.compile(r"-\d{5,}-of-(\d{5,})(?=(\.[^./]*)?$)")
 _OFFSETS = "offsets.bin"
 _TYPES = {_OFFSETS: INDEX}
@@ -289,7 +288,8 @@ def _places(path: str) -> Iterator[tuple[int, int]]:
             head = data[at : at + _LENGTH.size + _SUM.size]
             whole = len(head) == _LENGTH.size + _SUM.size
             if whole and head[_LENGTH.size :] != _sum(head[: _LENGTH.size]):
-                what = "it is compressed; unpack it, as with gunzip" if head.startswith(_GZ) else "is it a TFRecord file?"
+                is_gzip = head.startswith(encodings.GZIP)
+                what = "it is compressed; unpack it, as with gunzip" if is_gzip else "is it a TFRecord file?"
                 raise DataError(f"row {number} does not begin at byte {at}; {what}", path)
             length = _LENGTH.unpack(head[: _LENGTH.size])[0] if whole else 0
             if not whole or at + length + _AROUND > len(data):
