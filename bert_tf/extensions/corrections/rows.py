@@ -62,34 +62,34 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
     table = tables.open_table(path, form=form, header=named)
     if named:
         table.require(_ID, _REMEDY)
-    wanted = [_ID if named else "1"]
-    if action == RELABEL:
-        label = next((name for name in _LABELS if table.has(name)), None) if named else "2"
-        if label is None or not table.has(label):
-            raise DataError(f"no label; {_REMEDY}", path)
-        wanted.append(label)
+    id_column, label_columns = (_ID, _LABELS) if named else ("1", ("2",))
+    label_column = next(filter(table.has, label_columns), None) if action == RELABEL else None
+    if action == RELABEL and label_column is None:
+        raise DataError(f"no label; {_REMEDY}", path)
     filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
-    is_audit = named and table.has(_SPLIT) and table.has(_ACTION)
-    compared = [_TEXT] if is_audit and texts is not None and table.has(_TEXT) else []
+    is_audit = filters.keys() == {_SPLIT, _ACTION}
+    has_text = is_audit and texts is not None and table.has(_TEXT)
+    columns = [id_column, *([label_column] if label_column else []), *([_TEXT] if has_text else []), *filters]
     labels: dict[str, str] = {}
 
     def add(line: int, row: list[Any]) -> None:
-        values, filter_cells = row[: -len(filters) or None], row[len(wanted) + len(compared) :]
-        values = list(map(spreadsheets.original, values)) if is_audit else values
-        found = {name: cell.strip().lower() for name, cell in zip(filters, filter_cells)}
-        if found.get(_ACTION, "") not in _ACTIONS:
-            raise DataError(f"the action {found[_ACTION]!r:.80} is none of {', '.join(_ACTIONS[1:])}", path, line)
-        if found != filters:
+        values = dict(zip(columns, row))
+        cells_of_filters = {name: values[name].strip().lower() for name in filters}
+        if cells_of_filters.get(_ACTION, "") not in _ACTIONS:
+            raise DataError(f"the action {cells_of_filters[_ACTION]!r:.80} is none of {', '.join(_ACTIONS[1:])}", path, line)
+        if cells_of_filters != filters:
             return
-        guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
+        if is_audit:
+            values = {name: spreadsheets.original(cell) for name, cell in values.items()}
+        guid, label = cells.name(values[id_column], _ID), cells.name(values[label_column], label_column) if label_column else ""
         is_numbered = _NUMBERED.fullmatch(guid) is not None  # an id of the user's own says which row it is
-        if compared and is_numbered and not _plain((texts or {}).get(guid, values[-1])).startswith(_plain(values[-1])):
+        if has_text and is_numbered and not _plain((texts or {}).get(guid, values[_TEXT])).startswith(_plain(values[_TEXT])):
             why = f"the text of {guid!r} is another one in the training file, which has changed since; audit it again"
             raise DataError(why, path, line)
         if labels.setdefault(guid, label) != label:
             raise DataError(f"label of {guid!r} differs from that above", path, line)
 
-    list(table.read_rows([*wanted, *compared, *filters], add))
+    list(table.read_rows(columns, add))
     return labels
 
 
