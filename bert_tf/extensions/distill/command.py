@@ -120,20 +120,17 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
 
 def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The teacher's settings without its data where flags name others: columns and rules stay unless the task is another."""
-    shared = {name: _same_task(name, of_teacher, settings) for name in ("task_name", "problem") if name in settings}
-    if not all(shared.values()):
+    task, problem = of_teacher.get("task_name"), of_teacher.get("problem", CustomSettings.problem)
+    asked = settings.get("task_name", task)
+    is_same = asked == task or (task is not None and canonical_name(asked) == task)
+    if not is_same or settings.get("problem", problem) != problem:
         return {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
-    files = {"data_dir", *tasks.path_names()}
-    others = files & settings.keys()
-    dropped = files if "data_dir" in others else {"data_dir"} if others else set()
+    paths = {"data_dir", *tasks.path_names()}
+    others = paths & settings.keys()
+    dropped = paths if "data_dir" in others else {"data_dir"} if others else set()
     if others & {"data_dir", "train_file"}:
         dropped = dropped | _OF_ROWS.keys()
     return {name: value for name, value in of_teacher.items() if name not in dropped}
-
-
-def _same_task(name: str, of_teacher: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    named_, known = settings[name], of_teacher.get(name, CustomSettings.problem if name == "problem" else None)
-    return named_ == known or (name == "task_name" and known is not None and canonical_name(named_) == known)
 
 
 def _settings_of(teacher: str) -> dict[str, Any]:
