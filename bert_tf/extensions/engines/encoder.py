@@ -59,8 +59,8 @@ class Packed(Padded):
     def __init__(self, graph: OnnxGraph) -> None:
         super().__init__(graph)
         self._shape = graph.add("Shape", _MASK)  # [B, T]
-        self._batch, self._tokens = (graph.add("Gather", self._shape, graph.constant([axis])) for axis in (0, 1))  # [1] each
-        places = graph.add("Range", graph.constant(0), graph.add("Squeeze", self._tokens), graph.constant(1))
+        tokens = graph.add("Gather", self._shape, graph.constant(1))
+        places = graph.add("Range", graph.constant(0), tokens, graph.constant(1))
         is_first = graph.add("Cast", graph.add("Equal", places, graph.constant(0)), to=6)  # [T], to int32
         mask = graph.add("Cast", _MASK, to=6)
         is_empty = graph.add("Sub", graph.constant(1, "int32"), graph.add("ReduceMax", mask, axes=[1], keepdims=1))  # [B, 1]
