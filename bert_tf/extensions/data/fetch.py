@@ -35,7 +35,6 @@ from bert_tf.tasks.settings import CUSTOM
 
 SITE = "https://dl.fbaipublicfiles.com/"
 SUMS_NAME = "fetched.sha256"
-TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"  # of MRPC
 
 Say = Callable[[str], None]
 
@@ -45,7 +44,7 @@ _MOST_BYTES = 1 << 31  # of a published file; the largest has 0.5 GB
 _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 _BLOCK = 1 << 16
 _TIMEOUT_S = 30.0
-_COLUMNS = ("1", "2", "3", "4", "5")  # of MRPC: label, two ids, two texts
+_MRPC_COLUMNS = ("1", "2", "3", "4", "5")  # label, two ids, two texts
 _BOM = "\ufeff"
 
 
@@ -121,7 +120,7 @@ def split_mrpc(train: text_lines.Source, test: text_lines.Source, dev_ids: text_
     numbers. Raises `DataError` if a dev pair is not in the training file.
     """
     lines = tables.open_table(dev_ids, form=names.TSV, header=False).read_rows(
-        _COLUMNS[:2], lambda line, ids: (tuple(ids), line)
+        _MRPC_COLUMNS[:2], lambda line, ids: (tuple(ids), line)
     )
     line_of = dict(lines)
     header, pairs = _pairs(train)
@@ -139,7 +138,7 @@ def split_mrpc(train: text_lines.Source, test: text_lines.Source, dev_ids: text_
 
 def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
     table = tables.open_table(path, form=names.TSV)
-    return table.names, list(table.read_rows(_COLUMNS, lambda _, cells: cells))
+    return table.names, list(table.read_rows(_MRPC_COLUMNS, lambda _, cells: cells))
 
 
 def _text(rows: Iterable[Sequence[str]]) -> str:
@@ -162,17 +161,17 @@ DATASETS: Mapping[str, tuple[Dataset, ...]] = {
             (
                 Part(
                     "senteval/senteval_data/msr_paraphrase_train.txt",
-                    TRAIN_NAME,
+                    "msr_paraphrase_train.txt",
                     "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
                 ),
                 Part(
                     "senteval/senteval_data/msr_paraphrase_test.txt",
-                    TEST_NAME,
+                    "msr_paraphrase_test.txt",
                     "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
                 ),
                 Part(
                     "glue/data/mrpc_dev_ids.tsv",
-                    DEV_IDS_NAME,
+                    "dev_ids.tsv",
                     "971d7767d81b997fd9060ade0ec23c4fc31cbb226a55d1bd4a1bac474eb81dc7",
                 ),
             ),

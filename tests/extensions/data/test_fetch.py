@@ -246,10 +246,11 @@ def test_what_a_kill_has_left_is_completed_or_deleted(site, data_dir, monkeypatc
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 MRPC_TRAIN = (MRPC_HEADER, '1\t10\t11\tIt " rains .\tRain .', "0\t12\t13\tOne .\tTwo .", "1\t14\t15\tThree .\tDrei .")
 MRPC_TEST = (MRPC_HEADER, "1\t20\t21\tFour .\tVier .", "0\t22\t23\tFive .\tSix .")
+TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
 CORPUS = {
-    fetch.TRAIN_NAME: "\n".join(["\ufeff" + MRPC_TRAIN[0], *MRPC_TRAIN[1:], ""]).encode(),
-    fetch.TEST_NAME: "\n".join(["\ufeff" + MRPC_TEST[0], *MRPC_TEST[1:], ""]).encode(),
-    fetch.DEV_IDS_NAME: b"12\t13\n",
+    TRAIN_NAME: "\n".join(["\ufeff" + MRPC_TRAIN[0], *MRPC_TRAIN[1:], ""]).encode(),
+    TEST_NAME: "\n".join(["\ufeff" + MRPC_TEST[0], *MRPC_TEST[1:], ""]).encode(),
+    DEV_IDS_NAME: b"12\t13\n",
 }
 
 
@@ -312,11 +313,11 @@ def test_mrpc_is_made_of_files_that_the_user_has(tmp_path, ids_name, monkeypatch
     source = tmp_path / "data/MRPC"  # where its files are to lie
     source.mkdir(parents=True)
     for name, text in CORPUS.items():
-        (source / (ids_name if name == fetch.DEV_IDS_NAME else name)).write_bytes(text)
+        (source / (ids_name if name == DEV_IDS_NAME else name)).write_bytes(text)
     assert bert_tf.fetch_data("MRPC", source_dir=source) == [source]
     assert caplog.text.count("the result may differ too") == 3
     assert len(TASKS["MRPC"].examples(source, "train")) == 2
-    assert (source / fetch.TRAIN_NAME).read_bytes() == CORPUS[fetch.TRAIN_NAME]
+    assert (source / TRAIN_NAME).read_bytes() == CORPUS[TRAIN_NAME]
 
 
 URL = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_train.txt"
