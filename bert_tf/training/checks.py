@@ -74,8 +74,8 @@ def _warn_of_missing_labels(run: Run) -> None:
     family, examples = run.task.family, run.examples[run.train_split]
     if family.kind not in (CLASSIFICATION, MULTI_LABEL) or isinstance(examples, OnDisk):
         return
-    found = {name for example in examples for name in (example.label if isinstance(example.label, tuple) else (example.label,))}
-    missing = [name for name in family.labels if name not in found]
+    seen = {name for example in examples for name in (example.label if isinstance(example.label, tuple) else (example.label,))}
+    missing = [name for name in family.labels if name not in seen]
     if missing:
         listing = ", ".join(missing[:_NAMED]) + ", ..." * (len(missing) > _NAMED)
         log.warning(

@@ -260,8 +260,8 @@ def _below(folder: Path) -> str:
     from bert_tf.checkpoints import weight_files
 
     names = (*weight_files.NAMES, f"{CHECKPOINT_NAME}.index", run_layout.LIST)
-    found = [path for inner in ("*", "snapshots/*") for name in names for path in folder.glob(f"{inner}/{name}")]
-    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    paths = [path for inner in ("*", "snapshots/*") for name in names for path in folder.glob(f"{inner}/{name}")]
+    newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
     return "" if newest is None else f"; did you mean {newest.parent}?"
 
 

@@ -104,9 +104,9 @@ def similar(texts: Sequence[Key], least: float, groups: npt.NDArray[np.bool_]) -
             if len(earlier):
                 of_group = shares[earlier]
                 first = of_group.argmax(axis=0)
-                found = of_group[first, np.arange(len(texts))]
-                better = found >= best[group]  # of equals the last
-                best[group, better], with_row[group, better] = found[better], start + earlier[first[better]]
+                shared = of_group[first, np.arange(len(texts))]
+                better = shared >= best[group]  # of equals the last
+                best[group, better], with_row[group, better] = shared[better], start + earlier[first[better]]
     for row, group in np.argwhere(least <= best.T).tolist():
         yield int(with_row[group, row]), row, float(best[group, row])
 

@@ -82,8 +82,8 @@ def _newest(trained: Trained) -> Path:
     run = run_layout.run_of(trained.folder)
     prefixes = tuple(series.prefix for entry in extension.installed().values() for series in entry.series if series.prefix)
     folders = [run, run.parent] if run.name.startswith(prefixes) else [run]  # runs of a series may share features above
-    found = (path for folder in folders for path in (folder / run_layout.FEATURES).glob(_OF_TRAINING))
-    files_by_age = sorted(found, key=lambda path: path.stat().st_mtime_ns)
+    cached = (path for folder in folders for path in (folder / run_layout.FEATURES).glob(_OF_TRAINING))
+    files_by_age = sorted(cached, key=lambda path: path.stat().st_mtime_ns)
     if not files_by_age:
         raise CheckpointError(
             f"{trained.prefix}: int8 takes its ranges from the texts of the training, and {run} has no"

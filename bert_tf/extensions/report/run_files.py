@@ -177,8 +177,8 @@ _PATH = re.compile(r"(\w+:(?!//))?(/.*)")  # or after a kind, as in cost:/a/b; n
 
 
 def _end(path: str, keep: int) -> str:
-    found = None if _DEVICE.fullmatch(path) else _PATH.fullmatch(path)
-    return path if found is None else (found[1] or "") + "/".join(Path(found[2]).parts[1:][-keep:])
+    match = None if _DEVICE.fullmatch(path) else _PATH.fullmatch(path)
+    return path if match is None else (match[1] or "") + "/".join(Path(match[2]).parts[1:][-keep:])
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:

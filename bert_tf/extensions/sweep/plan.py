@@ -224,19 +224,19 @@ def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
 
     values = {**{name: (value,) for name, value in file.fixed.items()}, **file.grid}
     texts = {value for several in values.values() for value in several if isinstance(value, str)}
-    found = {text: files.digest(text) for text in texts if os.path.isfile(text)}
+    digests = {text: files.digest(text) for text in texts if os.path.isfile(text)}
     models = {name: name for name in values.get("init_checkpoint", ())} or {"$BERT_BASE_DIR": environment.get("BERT_BASE_DIR")}
     for name, model in models.items():
         digest = trained.digest(str(sources.checkpoint_of(model, environment=environment))) if model else None
         if digest is not None:
-            found[name] = digest
+            digests[name] = digest
     for name, folder in itertools.product(file.tasks, values.get("data_dir", (None,))):
         task = get_task(name, configured(task_name=name, output_dir="-", **file.fixed, **file.first).of_task)
         if task.reads_folder:
             data = sources.find_data(task, folder, environment=environment).folder
             of_task = (task.file(data, split) for purpose in (TRAIN, DEV) for split in task.splits(data, purpose))
-            found.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task if path.exists()})
-    return found
+            digests.update({f"{folder or name}/{path.name}": files.digest(path) for path in of_task if path.exists()})
+    return digests
 
 
 def _has_diagnostic(environment: Mapping[str, str]) -> bool:

@@ -82,12 +82,12 @@ class Together:
         model = self._models[0]
         batching = self._inference.batching(model.config, model.max_seq_length)
         of_all = self._joint.outputs_of(once, asked, batch_size=self._inference.batch_size, batching=batching)
-        found: dict[int, Outputs] = {}
+        by_model: dict[int, Outputs] = {}
         for number, rows in places.items():
             fields = self._models[number].outputs
-            found[number] = {field.name: of_all[number][field.name][once.places(field.axis, rows)] for field in fields}
-            refuse_what_is_no_number(found[number], self._models[number].prefix)
-        return found
+            by_model[number] = {field.name: of_all[number][field.name][once.places(field.axis, rows)] for field in fields}
+            refuse_what_is_no_number(by_model[number], self._models[number].prefix)
+        return by_model
 
     def close(self) -> None:
         self._joint.close()

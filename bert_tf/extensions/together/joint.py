@@ -169,10 +169,10 @@ class JointForward:
                 end = self._shared.end(tower.graph, branch.path)
                 reached = Start(end, tower.run(self._head, {"": end}, own, stages)[""])
                 below = {model: rows[wanted] for model, rows in of_models.items()}
-                found = self._computed(tower, branch.branches, own, below, reached)
+                of_branch = self._computed(tower, branch.branches, own, below, reached)
             else:
-                found = tower.run(self._head, self._heads(tower, branch.models[0]), own, stages)
-            outputs.update({name: _spread(output, batch, wanted) for name, output in found.items()})
+                of_branch = tower.run(self._head, self._heads(tower, branch.models[0]), own, stages)
+            outputs.update({name: _spread(output, batch, wanted) for name, output in of_branch.items()})
         return outputs
 
     def _heads(self, tower: Tower, model: int) -> dict[str, tf.Tensor]:

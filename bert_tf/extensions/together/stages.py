@@ -110,14 +110,14 @@ def branches(paths: Mapping[int, Path], start: int = 0) -> tuple[Branch, ...]:
     groups: dict[Any, dict[int, Path]] = {}
     for model, path in paths.items():
         groups.setdefault(path[start : start + 1] or model, {})[model] = path
-    found: list[Branch] = []
+    tree: list[Branch] = []
     for group in groups.values():
         if len(group) == 1:
-            found.append(Branch(tuple(group)))
+            tree.append(Branch(tuple(group)))
             continue
         equal = itertools.takewhile(lambda stages: len(set(stages)) == 1, zip(*group.values()))
         path = tuple(stages[0] for stages in equal)
         below = branches(group, len(path))
         is_layer = isinstance(path[-1][0], int)  # embeddings alone are not worth a stop
-        found += [Branch(tuple(group), path, below)] if is_layer else below
-    return tuple(found)
+        tree += [Branch(tuple(group), path, below)] if is_layer else below
+    return tuple(tree)

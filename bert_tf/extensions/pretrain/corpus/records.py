@@ -224,7 +224,7 @@ def manifest_of(path: str) -> Path:
 
 def missing(paths: Sequence[str]) -> str | None:
     """The first missing file of the sets whose shards are among files, by their numbers; None if all are there."""
-    sets = {(path[: found.start()], found[1], path[found.end() :]) for path in paths if (found := _NUMBERED.search(path))}
+    sets = {(path[: match.start()], match[1], path[match.end() :]) for path in paths if (match := _NUMBERED.search(path))}
     every = (f"{stem}-{number:05d}-of-{count}{end}" for stem, count, end in sorted(sets) for number in range(int(count)))
     return next((path for path in every if not os.path.exists(path)), None)
 
