@@ -26,7 +26,7 @@ def _log_of_a_fresh_process():
     log_form.choose(log_form.SHORT)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
-    for handler in [found for found in root.handlers if type(found).__module__ == log_form.__name__]:
+    for handler in [installed for installed in root.handlers if type(installed).__module__ == log_form.__name__]:
         root.removeHandler(handler)
 
 

@@ -15,11 +15,11 @@ _READERS = ("make_iterator", "multi_device_iterator_init")
 @contextlib.contextmanager
 def readers() -> Iterator[list[tuple[str, bool]]]:
     """Yields a list that is filled, while the block lasts, with the name of each reader and whether tf.data tunes it."""
-    found: list[tuple[str, bool]] = []
+    tuned: list[tuple[str, bool]] = []
 
     def watched(name, make):
         def made(dataset, *arguments, **options):
-            found.append((name, is_tuned(dataset)))
+            tuned.append((name, is_tuned(dataset)))
             return make(dataset, *arguments, **options)
 
         return made
@@ -27,7 +27,7 @@ def readers() -> Iterator[list[tuple[str, bool]]]:
     with pytest.MonkeyPatch.context() as patched:
         for name in _READERS:
             patched.setattr(gen_dataset_ops, name, watched(name, getattr(gen_dataset_ops, name)))
-        yield found
+        yield tuned
 
 
 def is_tuned(dataset: tf.Tensor) -> bool:

@@ -9,12 +9,12 @@ NAMES = sorted(COMMANDS.keys() - {"benchmark"})  # which belongs to a clone
 
 def operations():
     """Returns what each command declares, and each action of a command: "checkpoint diff"."""
-    found = {}
+    by_name = {}
     for name in NAMES:
         command = operation(name)
         actions = getattr(command, "actions", {"": command})
-        found.update({f"{name} {action}".strip(): one for action, one in actions.items()})
-    return found
+        by_name.update({f"{name} {action}".strip(): one for action, one in actions.items()})
+    return by_name
 
 
 def flags():

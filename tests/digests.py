@@ -193,10 +193,10 @@ def _weights(folder: Path) -> None:
 
 
 def _words(line: str, folder: Path) -> list[str]:
-    found = []
+    words = []
     for word in shlex.split(line.format(d=folder, s=SAMPLE)):
-        found += sorted(map(str, Path("/").glob(word[1:]))) if "*" in word else [word]
-    return found
+        words += sorted(map(str, Path("/").glob(word[1:]))) if "*" in word else [word]
+    return words
 
 
 def _call(args: list[str]) -> Any:

@@ -55,20 +55,20 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yields the blocks of a page, indented ones and fenced ones."""
     text = page.read_text(encoding="utf-8")
     whole = re.search(r"<!-- not run on this page: (.+) -->", text)
-    mark, status, found, fence, start = "", 0, [], None, 0
+    mark, status, lines, fence, start = "", 0, [], None, 0
     for number, line in enumerate([*text.splitlines(), "end"], start=1):
         opens = line.startswith("```")
-        if fence is None and not opens and (line.startswith("    ") or (found and not line)):
-            start = start if found else number
-            found.append(line[4:])
+        if fence is None and not opens and (line.startswith("    ") or (lines and not line)):
+            start = start if lines else number
+            lines.append(line[4:])
         elif fence is not None and not opens:
-            found.append(line)
+            lines.append(line)
         else:
-            if found:
+            if lines:
                 other = f"{fence or 'a drawing'}" if fence not in (None, "bash", "python") else ""
-                yield Block(start, "\n".join(found).strip("\n"), mark or (whole.group(1) if whole else other), status)
+                yield Block(start, "\n".join(lines).strip("\n"), mark or (whole.group(1) if whole else other), status)
                 mark, status = "", 0
-            found = []
+            lines = []
             if opens:
                 fence, start = (line[3:], number + 1) if fence is None else (None, 0)
             elif line:

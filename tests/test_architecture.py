@@ -179,10 +179,10 @@ def test_every_room_has_a_rank():
     ],
 )
 def test_names_file_line_and_rule(path, code, message):
-    found = list(violations(PACKAGE / path, ast.parse(code)))
-    assert len(found) == 1
-    assert found[0].startswith(f"bert_tf/{path}:")
-    assert message in found[0]
+    broken = list(violations(PACKAGE / path, ast.parse(code)))
+    assert len(broken) == 1
+    assert broken[0].startswith(f"bert_tf/{path}:")
+    assert message in broken[0]
 
 
 def benchmark_violations(path: Path, tree: ast.AST) -> Iterator[str]:

@@ -37,8 +37,8 @@ def test_every_error_is_caught_as_bert_error_and_drawn_in_the_tree():
     ],
 )
 def test_an_error_begins_with_its_place_in_another_process_too(error, text):
-    found = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own)
-    assert (type(found), str(found), vars(found)) == (type(error), text, vars(error))
+    unpickled = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own)
+    assert (type(unpickled), str(unpickled), vars(unpickled)) == (type(error), text, vars(error))
     assert getattr(error, "problems", ("first", "second")) == ("first", "second")
 
 

@@ -34,8 +34,8 @@ def requirements(name):
     ],
 )
 def test_the_versions_of_tensorflow_are_said_once(name, lines):
-    found = [line for line in requirements(name) if not line.startswith("tensorflow-text")]
-    assert found == ["-r requirements-base.txt", *lines]
+    packages = [line for line in requirements(name) if not line.startswith("tensorflow-text")]
+    assert packages == ["-r requirements-base.txt", *lines]
 
 
 @pytest.mark.parametrize(("name", "python"), [(name, python) for name in FILES for python in ("3.9", "3.10", "3.13")])

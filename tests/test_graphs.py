@@ -56,7 +56,7 @@ def test_a_graph_is_freed(function):
     with tf.Graph().as_default() as graph:
         x = tf.constant(1.0)
         tf.gradients(function(lambda x: (x, lambda upstream: upstream * x))(x), x)
-    found = weakref.ref(graph)
+    reference = weakref.ref(graph)
     del graph, x
     gc.collect()
-    assert (found() is None) == (function is with_gradient)
+    assert (reference() is None) == (function is with_gradient)

@@ -94,8 +94,8 @@ def in_graph():
     with tf.Graph().as_default() as graph:
         texts = tf1.placeholder(tf.string, [None])
         pieces = GraphTokenizer(tables(VOCABULARY, lower_case=True)).pieces(texts)
-        found = [pieces.ids.values, graph_words.split(Text.of(texts)).start]
-    run = tf1.Session(graph=graph).make_callable(found, feed_list=[texts])
+        columns = [pieces.ids.values, graph_words.split(Text.of(texts)).start]
+    run = tf1.Session(graph=graph).make_callable(columns, feed_list=[texts])
     return lambda text: run([text])
 
 
@@ -120,8 +120,8 @@ def test_the_graph_takes_linear_time(kind):
 
 
 def tagged(text: str) -> None:
-    found = [text[start:end] for start, end in words.split(text)]
-    tags.build([found, [text]], np.zeros(len(found) + 1, np.int32), tokenizer(), max_seq_length=64)
+    words_of_text = [text[start:end] for start, end in words.split(text)]
+    tags.build([words_of_text, [text]], np.zeros(len(words_of_text) + 1, np.int32), tokenizer(), max_seq_length=64)
 
 
 def paired(text: str, long_text: str) -> None:

@@ -53,15 +53,15 @@ def test_a_misspelt_name_is_one_line_with_the_nearest(line, message, capsys):
 def test_every_command_is_a_module_and_none_is_left_out():
     folder = ROOT / "bert_tf" / "operations"
     paths = [path for path in (*folder.glob("*.py"), *folder.glob("*/__init__.py")) if "\nCOMMAND = " in path.read_text()]
-    found = {path.stem.replace("__init__", path.parent.name) for path in paths}
-    found |= {name.replace("-", "_") for name in extension.commands() if " " not in name}
-    assert {name.replace("-", "_") for name in front.COMMANDS.keys() - {"benchmark"}} == found
+    modules = {path.stem.replace("__init__", path.parent.name) for path in paths}
+    modules |= {name.replace("-", "_") for name in extension.commands() if " " not in name}
+    assert {name.replace("-", "_") for name in front.COMMANDS.keys() - {"benchmark"}} == modules
 
 
 def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
     seen = []
-    found = SimpleNamespace(import_module=lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
-    monkeypatch.setattr(front, "importlib", found)
+    importlib = SimpleNamespace(import_module=lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
+    monkeypatch.setattr(front, "importlib", importlib)
     monkeypatch.setattr(sys, "path", [])
     assert front.main(["bert_tf", "benchmark", "--peers"]) == 3
     assert (seen, sys.path) == ([("benchmarks.command_line", ["benchmark", "--peers"])], [str(ROOT)])

@@ -143,9 +143,9 @@ def test_a_lock_has_what_the_requirements_ask_for(lock):
 
 def test_a_wheel_lists_what_it_needs_by_hash():
     """In the fields that CycloneDX requires, and names as a package URL has them."""
-    found = runpy.run_path(str(ROOT / ".ci/lock.py"))["bill"]([("ml_dtypes", "0.6.0", "ab")])
-    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
-    assert found["components"] == [
+    bill = runpy.run_path(str(ROOT / ".ci/lock.py"))["bill"]([("ml_dtypes", "0.6.0", "ab")])
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["components"] == [
         {"type": "library", "name": "ml_dtypes", "version": "0.6.0", "purl": "pkg:pypi/ml-dtypes@0.6.0",
          "hashes": [{"alg": "SHA-256", "content": "ab"}]}
     ]  # fmt: skip

@@ -20,7 +20,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(STUBS).with_suffix("").parts).removesuffix(".__init__")
 
 
-def found(name: str) -> Any:
+def reached(name: str) -> Any:
     """Returns what code reaches as `tf.x.y`, which is not always what can be imported by that name."""
     try:
         library, *names = name.split(".")
@@ -60,7 +60,7 @@ def fits(said: ast.FunctionDef, actual: Any) -> bool:
 def test_says_what_the_library_has(path):
     body = ast.parse(path.read_text()).body
     public = [node for node in body if not getattr(node, "name", "").startswith("_")]
-    assert not list(wrong(found(name_of(path)), public, name_of(path)))
+    assert not list(wrong(reached(name_of(path)), public, name_of(path)))
 
 
 @pytest.mark.parametrize(

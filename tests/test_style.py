@@ -65,12 +65,12 @@ def test_docstrings_of_internal_definitions_have_no_sections(trees):
     for name, module in bert_tf._MODULES.items():
         for ending in (".py", "/__init__.py"):
             places.setdefault(module.replace(".", "/") + ending, set()).add(name)
-    found = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in trees.items()}
-    assert {str(path): names for path, names in found.items() if names} == {}
+    names_by_path = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in trees.items()}
+    assert {str(path): names for path, names in names_by_path.items() if names} == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('def pair(a):\n  """Pairs.\n\n  Args:\n    a: one.\n  """', ["pair"]),
         ('def public(a):\n  """Pairs.\n\n  Args:\n    a: one.\n  """', []),
@@ -78,8 +78,8 @@ def test_docstrings_of_internal_definitions_have_no_sections(trees):
         ('def pair(a, b):\n  """Pairs a and b."""', []),
     ],
 )
-def test_notices_sections(text, found):
-    assert list(with_sections(ast.parse(text), {"public"})) == found
+def test_notices_sections(text, expected):
+    assert list(with_sections(ast.parse(text), {"public"})) == expected
 
 
 def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program(trees):
@@ -97,7 +97,7 @@ def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program(tree
 
 def test_no_dataclass_has_a_default_that_python_3_11_alone_refuses(trees):
     """It has no hash for a mapping proxy, and takes what has none for mutable; CI runs the oldest Python and the newest."""
-    found = []
+    refused = []
     for path, tree in trees.items():
         constants = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value]
         proxies = {
@@ -110,7 +110,7 @@ def test_no_dataclass_has_a_default_that_python_3_11_alone_refuses(trees):
                 values = {
                     one.lineno: ast.unparse(one.value) for one in node.body if isinstance(one, ast.AnnAssign) and one.value
                 }
-                found += [
+                refused += [
                     f"{path}:{line}" for line, value in values.items() if value in proxies or "MappingProxyType(" in value
                 ]
-    assert found == []
+    assert refused == []

@@ -34,8 +34,8 @@ def test_a_block_gets_them_in_its_own_order_with_their_initial_values(graph):
         assert [variable.name for variable in graph.get_collection(name)] == ["a/bias:0", "c:0", "a/kernel:0"]
     with tf1.Session() as session:
         session.run(tf1.global_variables_initializer())
-        found = session.run([bias, other, kernel])
-    for value, expected in zip(found, (VALUES["a/bias"], np.ones(2), VALUES["a/kernel"])):
+        values = session.run([bias, other, kernel])
+    for value, expected in zip(values, (VALUES["a/bias"], np.ones(2), VALUES["a/kernel"])):
         np.testing.assert_array_equal(value, expected)
 
 
@@ -45,8 +45,8 @@ def test_zeros_are_no_constants_and_can_be_updated(graph):
     with tf1.Session() as session:
         session.run([variable.initializer for variable in (kernel, bias, other)])
         session.run(kernel.assign_add(np.ones([2, 3])))
-        found = session.run([kernel, bias, other])
-    for value, expected in zip(found, (np.ones([2, 3]), np.zeros(3), np.zeros([2, 3]))):
+        values = session.run([kernel, bias, other])
+    for value, expected in zip(values, (np.ones([2, 3]), np.zeros(3), np.zeros([2, 3]))):
         np.testing.assert_array_equal(value, expected)
     assert not kernel.trainable
     assert kernel.initial_value.op.colocation_groups() == [b"loc:@a/kernel"]

@@ -106,8 +106,8 @@ class TagFamily(Family):
     def predictions(self, outputs, features, examples) -> list[tuple[str, ...]]:
         begins = features.targets["tag_ids"] != NO_TAG  # [total]
         example_of = np.repeat(features.example_ids, features.lengths)[begins]
-        found = outputs["tag_logits"].argmax(axis=-1)[begins]
-        known = [[self.labels[tag] for tag in found[example_of == n]] for n in range(len(examples))]
+        tag_ids = outputs["tag_logits"].argmax(axis=-1)[begins]
+        known = [[self.labels[tag] for tag in tag_ids[example_of == n]] for n in range(len(examples))]
         cut = [[self.labels[0]] * (len(example.words) - len(tags)) for example, tags in zip(examples, known)]
         return [(*tags, *rest) for tags, rest in zip(known, cut)]
 
@@ -183,10 +183,10 @@ class TagTask:
         return Path(data_dir) / f"{split}.tsv"
 
     def examples(self, data_dir, split) -> list[TagExample]:
-        found = list(self.stream(self.file(data_dir, split), split))
-        if not found:
+        examples = list(self.stream(self.file(data_dir, split), split))
+        if not examples:
             raise DataError("no examples", self.file(data_dir, split))
-        return found
+        return examples
 
     def stream(self, source, split, report=tables.refuse) -> Iterator[TagExample]:
         def example(line: int, row: list[str]) -> TagExample:

@@ -55,7 +55,7 @@ def until_set(event, pause):
 def test_items_do_not_wait_for_others_for_long(pause):
     got = threading.Event()
     made = gathered(until_set(got, pause), 10**6, 0.05)
-    found = next(made)
+    items = next(made)
     got.set()
-    found = [*found, *itertools.chain.from_iterable(made)]
-    assert found == list(range(len(found)))
+    items = [*items, *itertools.chain.from_iterable(made)]
+    assert items == list(range(len(items)))

@@ -42,17 +42,17 @@ def _folders(tmp_path, monkeypatch):
     ],
 )
 def test_names(name, prefixes):
-    found = named([name, prefixes[0], name])  # each checkpoint once
-    assert [checkpoint.prefix for checkpoint in found] == prefixes
-    assert all(checkpoint.problem is None for checkpoint in found)
+    checkpoints = named([name, prefixes[0], name])  # each checkpoint once
+    assert [checkpoint.prefix for checkpoint in checkpoints] == prefixes
+    assert all(checkpoint.problem is None for checkpoint in checkpoints)
 
 
 def test_a_folder_whose_name_looks_like_a_pattern_is_that_folder():
     Path("run").rename("run [2]")
-    assert [found.prefix for found in named(["run [2]"])] == ["run [2]/model.ckpt-20"]
-    assert [found.prefix for found in named(["run [2]/model.ckpt-9"])] == ["run [2]/model.ckpt-9"]
+    assert [checkpoint.prefix for checkpoint in named(["run [2]"])] == ["run [2]/model.ckpt-20"]
+    assert [checkpoint.prefix for checkpoint in named(["run [2]/model.ckpt-9"])] == ["run [2]/model.ckpt-9"]
     assert len(named(["run [2]:all"])) == len(STEPS)
-    assert [found.prefix for found in named(["run ?2]"])] == ["run [2]/model.ckpt-20"]
+    assert [checkpoint.prefix for checkpoint in named(["run ?2]"])] == ["run [2]/model.ckpt-20"]
 
 
 @pytest.mark.parametrize("name", ["distilbert-base-uncased", "google/bert_uncased_L-2_H-128_A-2", "BAAI/bge-small-en-v1.5"])
@@ -64,14 +64,14 @@ def test_a_name_on_the_hub_is_said_to_be_one(name):
 
 
 def test_checkpoints_are_in_the_order_of_the_names_without_those_that_a_killed_training_has_not_listed(caplog):
-    found = named(["run/model.ckpt-100", "run:all", "base"])
-    assert [(one.prefix, one.step) for one in found] == [
+    checkpoints = named(["run/model.ckpt-100", "run:all", "base"])
+    assert [(one.prefix, one.step) for one in checkpoints] == [
         *zip([STEPS[2], *STEPS[:2]], (100, 9, 20)),
         ("base/bert_model.ckpt", None),
     ]
     listed = "".join(f'all_model_checkpoint_paths: "model.ckpt-{step}"\n' for step in (9, 20))
     Path("run/checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-20"\n{listed}')
-    assert [found.prefix for found in named(["run:all"])] == STEPS[:2]
+    assert [checkpoints.prefix for checkpoints in named(["run:all"])] == STEPS[:2]
     assert caplog.messages == ["run: not in the list of checkpoints, so left out: model.ckpt-100"]
 
 
@@ -84,4 +84,4 @@ def test_checkpoints_are_in_the_order_of_the_names_without_those_that_a_killed_t
     ],
 )
 def test_a_name_without_checkpoints_has_a_problem(name, problem):
-    assert [tuple(found) for found in named([name])] == [(name, f"{name}: {problem}")]
+    assert [tuple(checkpoint) for checkpoint in named([name])] == [(name, f"{name}: {problem}")]

@@ -28,8 +28,8 @@ def examples(chunks):
 
 def test_a_file_of_the_task_needs_no_flags_and_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
     (tmp_path / "test.data").write_text(PUBLISHED)
-    found = examples(reader(run).chunks(str(tmp_path / "test.data")))
-    assert found == [("test-1", *PAIRS[0]), ("test-2", *PAIRS[1])]
+    read = examples(reader(run).chunks(str(tmp_path / "test.data")))
+    assert read == [("test-1", *PAIRS[0]), ("test-2", *PAIRS[1])]
     (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\n4\t1\n5\t1\t2\tsalt\tpear\n")
     path = str(tmp_path / "x.tsv")
     with pytest.raises(DataError, match=r"x\.tsv:4: 4 cells, expected 5"):

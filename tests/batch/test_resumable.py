@@ -41,7 +41,7 @@ def kill(path, until, **settings):
 
 
 def names(path):
-    return sorted(found.name for found in path.parent.iterdir())
+    return sorted(file.name for file in path.parent.iterdir())
 
 
 @pytest.mark.parametrize("until", [0, 1, 3])

@@ -41,10 +41,10 @@ def test_a_row_of_each_kind_as_a_model_reads_it(tmp_path, kind, name, content, r
     path = tmp_path / name
     path.write_text(content + "\n")
     task = registry.get_task("custom", of_values({"dev_file": str(path), "problem": kind}), LABELS.get(kind, ["a", "b"]))
-    found = model(tmp_path, task, kind, dev_file=path)
-    assert sample_row.sample_row(found) == row
+    trained = model(tmp_path, task, kind, dev_file=path)
+    assert sample_row.sample_row(trained) == row
     path.unlink()
-    assert sample_row.sample_row(found) is None
+    assert sample_row.sample_row(trained) is None
 
 
 def test_a_row_of_a_folder_that_the_record_names(tmp_path):

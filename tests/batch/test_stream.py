@@ -200,16 +200,16 @@ def test_what_an_idle_pipe_has_said_is_predicted(reads, predictor, monkeypatch):
         monkeypatch.setattr("sys.stdout", types.SimpleNamespace(buffer=output))
         predicts = threading.Thread(target=predict, args=("-", "-", reads, predictor), daemon=True)
         predicts.start()
-        found = []
+        predicted = []
         for line in text(rows=3).encode().splitlines(keepends=True):
             says.write(line)
             says.flush()
-            for _ in range(1 if found else 2):  # the header comes with the first
+            for _ in range(1 if predicted else 2):  # the header comes with the first
                 assert select.select([answers], [], [], 60)[0]
-                found.append(answers.readline().decode().split("\t")[0])
+                predicted.append(answers.readline().decode().split("\t")[0])
         says.close()
         predicts.join(timeout=60)
-    assert found == ["id", "test-1", "test-2", "test-3"]
+    assert predicted == ["id", "test-1", "test-2", "test-3"]
 
 
 def test_a_pipe_of_another_command_gets_lines_at_once(source, reads, predictor):

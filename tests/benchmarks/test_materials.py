@@ -31,16 +31,16 @@ def rows(path):
 
 
 def test_texts_are_as_the_protocol_says_and_the_shortest_are_checked(materials):
-    found = {kind: rows(materials.texts(kind)) for kind, row in TEXTS.items() if row.task == "MRPC"}
-    every = [row for some in found.values() for row in some]
+    texts = {kind: rows(materials.texts(kind)) for kind, row in TEXTS.items() if row.task == "MRPC"}
+    every = [row for some in texts.values() for row in some]
     assert all(row.keys() == {"text_a", "text_b", "label"} and row["text_a"] and row["label"] in (0, 1) for row in every)
-    assert len(found["dev and test"]) == SIZES["dev"] + SIZES["test"]
-    assert [row["text_b"] for row in found["sentences"]] == [None] * 2 * sum(SIZES.values())  # each text alone: SST-2 is absent
+    assert len(texts["dev and test"]) == SIZES["dev"] + SIZES["test"]
+    assert [row["text_b"] for row in texts["sentences"]] == [None] * 2 * sum(SIZES.values())  # each text alone: SST-2 is absent
     assert set(materials.features("filled", 48).lengths) == {48}
     few = rows(materials.texts("train", 3))
     assert len(few) == 3
-    assert all(row in found["train"] for row in few)
-    sizes = [len(row["text_a"] + row["text_b"]) for row in found["train"]]
+    assert all(row in texts["train"] for row in few)
+    sizes = [len(row["text_a"] + row["text_b"]) for row in texts["train"]]
     assert max(sizes[:EXAMPLES]) <= min(sizes[EXAMPLES:], default=max(sizes))
 
 
@@ -80,10 +80,10 @@ def test_the_head_of_each_family_is_drawn_by_the_rule_of_the_workers(kind, scope
 
 
 def test_rows_of_pre_training_are_pieces_and_what_their_second_text_is(materials):
-    examples, found = materials.examples("pieces"), rows(materials.texts("pieces"))
-    assert len(found) == len(examples) > 0
-    assert {tuple(row["pieces"]) for row in found} == {example.pieces for example in examples}
-    assert sum(row["is_random"] for row in found) == sum(example.label == "random" for example in examples) > 0
+    examples, text_rows = materials.examples("pieces"), rows(materials.texts("pieces"))
+    assert len(text_rows) == len(examples) > 0
+    assert {tuple(row["pieces"]) for row in text_rows} == {example.pieces for example in examples}
+    assert sum(row["is_random"] for row in text_rows) == sum(example.label == "random" for example in examples) > 0
     content = workload(COMPARED["pretraining"], Contender("t", "transformers"), materials, threads=1, needed_steps=1)
     assert content["random_weights"]  # the head of pre-training is not in every checkpoint
 

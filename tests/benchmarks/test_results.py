@@ -44,8 +44,8 @@ def rows(comparison, bench):
 
 
 def test_rates_and_ratios_to_the_baseline(bench):
-    found = rows(ROW, bench)
-    ours, theirs = found["bert_tf"], found["theirs"]
+    by_contender = rows(ROW, bench)
+    ours, theirs = by_contender["bert_tf"], by_contender["theirs"]
     assert ours["samples"] == [20.0] * 3  # the fake says: ten examples a step, ours twice as fast
     assert (ours["ratio"]["median"], theirs["ratio"]["median"], theirs["versions"]) == (2.0, 1.0, {"fake": "1.0"})
     assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
@@ -56,11 +56,11 @@ def test_rates_and_ratios_to_the_baseline(bench):
 
 def test_prediction_has_a_share_of_the_peak_but_not_in_int8(bench):
     int8 = dataclasses.replace(OURS, name="int8", precision="int8")
-    found = rows(row(suite="predict", contenders=(OURS, int8, THEIRS)), bench)
-    ours, trained = found["bert_tf"], rows(ROW, bench)["bert_tf"]
+    by_contender = rows(row(suite="predict", contenders=(OURS, int8, THEIRS)), bench)
+    ours, trained = by_contender["bert_tf"], rows(ROW, bench)["bert_tf"]
     assert 3 * ours["flops_per_example"] == pytest.approx(trained["flops_per_example"])
     assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
-    assert "share_of_peak" not in found["int8"]
+    assert "share_of_peak" not in by_contender["int8"]
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,18 @@ def test_prediction_has_a_share_of_the_peak_but_not_in_int8(bench):
     ],
 )
 def test_who_cannot_be_measured_has_a_reason_and_no_figures(way, status, changes, bench):
-    found = rows(with_ways("dynamic", way, **changes), bench)
-    assert found[way]["status"] == status
-    assert ("samples" in found[way]) == (status == "measured")
-    assert found["dynamic"]["status"] == "measured"
+    by_contender = rows(with_ways("dynamic", way, **changes), bench)
+    assert by_contender[way]["status"] == status
+    assert ("samples" in by_contender[way]) == (status == "measured")
+    assert by_contender["dynamic"]["status"] == "measured"
 
 
 def test_nothing_is_believed_without_our_own_answer_and_if_a_library_is_missing_the_next_baseline_is_taken(bench):
-    found = rows(row(contenders=(dataclasses.replace(OURS, way="cannot"), THEIRS)), bench)
-    assert found["bert_tf"]["status"] == "failed: no such way: try another"
-    assert found["theirs"]["status"] == "not comparable: bert_tf gave no answer to compare with"
-    found = results.compare(row(contenders=(OURS, MISSING)), bench)
-    assert (found["rows"][1]["status"], found["baseline"]) == ("missing: not here", "bert_tf")
+    by_contender = rows(row(contenders=(dataclasses.replace(OURS, way="cannot"), THEIRS)), bench)
+    assert by_contender["bert_tf"]["status"] == "failed: no such way: try another"
+    assert by_contender["theirs"]["status"] == "not comparable: bert_tf gave no answer to compare with"
+    by_contender = results.compare(row(contenders=(OURS, MISSING)), bench)
+    assert (by_contender["rows"][1]["status"], by_contender["baseline"]) == ("missing: not here", "bert_tf")
 
 
 def test_each_takes_its_best_batch_size_or_its_own(bench):
@@ -123,9 +123,9 @@ def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_step
 def test_a_requirement_is_held_missed_or_not_measured(requirement, changes, median, held, bench, monkeypatch):
     judged = row(requirements=(requirement,), **changes)
     monkeypatch.setattr(report, "COMPARISONS", (judged,))
-    [found] = report.judge([results.compare(judged, bench)])
-    assert (found["note" if held is None else "median"], found["held"]) == (median, held)
-    assert found["required"] == f"{'at least' if requirement.at_least else 'at most'} {requirement.bound:.3g}"
+    [verdict] = report.judge([results.compare(judged, bench)])
+    assert (verdict["note" if held is None else "median"], verdict["held"]) == (median, held)
+    assert verdict["required"] == f"{'at least' if requirement.at_least else 'at most'} {requirement.bound:.3g}"
 
 
 def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
@@ -133,10 +133,10 @@ def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
     here = row(requirements=(ratio,))
     monkeypatch.setattr(report, "COMPARISONS", (here, SECOND))
     measured = results.compare(here, bench)
-    [found] = report.judge([measured, results.compare(SECOND, bench)])
-    assert (found["median"], found["held"]) == (1.0, True)
-    [found] = report.judge([measured])
-    assert (found["held"], found["note"]) == (None, "the other side of it was not measured")
+    [verdict] = report.judge([measured, results.compare(SECOND, bench)])
+    assert (verdict["median"], verdict["held"]) == (1.0, True)
+    [verdict] = report.judge([measured])
+    assert (verdict["held"], verdict["note"]) == (None, "the other side of it was not measured")
 
 
 def test_a_comparison_may_have_threads_of_its_own(bench):
@@ -146,7 +146,7 @@ def test_a_comparison_may_have_threads_of_its_own(bench):
 def test_every_requirement_of_the_table_is_listed():
     verdicts = report.judge([])
     assert len(verdicts) == sum(len(compared.requirements) for compared in COMPARISONS)
-    assert {found["note"] for found in verdicts} == {"not asked for"}
+    assert {verdict["note"] for verdict in verdicts} == {"not asked for"}
 
 
 def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
@@ -186,18 +186,18 @@ def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         run(bench, tmp_path, ROW, SECOND)
     written = read(tmp_path)
-    assert ([found["name"] for found in written["comparisons"]], written["finished"]) == (["fake"], False)
+    assert ([entry["name"] for entry in written["comparisons"]], written["finished"]) == (["fake"], False)
     assert "not finished" in report.to_markdown([written])
 
 
 def test_a_later_run_keeps_what_it_does_not_measure_again_and_replaces_a_damaged_record(bench, tmp_path):
     run(bench, tmp_path, ROW, SECOND, command="first command")
     written = run(bench, tmp_path, SECOND, command="second command")
-    commands = {found["name"]: found["measured"]["command"] for found in written["comparisons"]}
+    commands = {comparison["name"]: comparison["measured"]["command"] for comparison in written["comparisons"]}
     assert commands == {"fake": "first command", "second": "second command"}
     [path] = (tmp_path / "results").iterdir()
     path.write_text("{")
-    assert [found["name"] for found in run(bench, tmp_path, ROW)["comparisons"]] == ["fake"]
+    assert [comparison["name"] for comparison in run(bench, tmp_path, ROW)["comparisons"]] == ["fake"]
 
 
 def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):

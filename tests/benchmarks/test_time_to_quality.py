@@ -25,10 +25,10 @@ def contest(tmp_path):
 @pytest.fixture
 def commands(monkeypatch):
     """Trainings that reach the goal after 10 seconds in float32, after 20 in bfloat16, not by length; their commands."""
-    found = []
+    called = []
 
     def train(_side, command, _limit, log):
-        found.append(command)
+        called.append(command)
         words = " ".join(command)
         job = log.with_suffix("") / "job.json"
         words += job.read_text() if job.is_file() else ""
@@ -38,7 +38,7 @@ def commands(monkeypatch):
             log.with_suffix("").joinpath(f"{name}.jsonl").write_text(json.dumps({"step": 75, **line}) + "\n")
 
     monkeypatch.setattr(time_to_quality, "_train", train)
-    return found
+    return called
 
 
 @pytest.mark.parametrize("side", [OWN, PEER])

@@ -139,5 +139,5 @@ def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
     assert [run.exists() for run in runs] == [False]
     # Without them nothing is evaluated, and the benchmark goes on.
     monkeypatch.setattr(whole_command.Job, "train", mock.Mock(side_effect=WorkerError("ended with status 2")))
-    found = results.compare(ROWS["checkpoints-sample"], bench)["rows"]
-    assert {row["status"] for row in found} == {"failed: no checkpoints to evaluate: ended with status 2"}
+    rows = results.compare(ROWS["checkpoints-sample"], bench)["rows"]
+    assert {row["status"] for row in rows} == {"failed: no checkpoints to evaluate: ended with status 2"}

@@ -84,8 +84,8 @@ def test_our_own_worker_is_measured(name, bench):
     row = dataclasses.replace(row, contenders=row.contenders[:1], baselines=("bert_tf",), max_seq_length=64, batch_size=8)
     environments = Environments.found({}, peers=False)
     measured = dataclasses.replace(bench, environments=environments, rounds=1, steps=1, limits=Limits())
-    (found,) = results.compare(row, measured)["rows"]
-    assert (found["status"], len(found["samples"])) == ("measured", 1)
+    (measured_row,) = results.compare(row, measured)["rows"]
+    assert (measured_row["status"], len(measured_row["samples"])) == ("measured", 1)
 
 
 def test_peers_are_started_if_they_are_wanted_and_there(tmp_path):

@@ -6,7 +6,7 @@ from bert_tf.checkpoints import hub, prefixes
 from bert_tf.errors import BertError
 
 try:
-    found = hub.fetch(prefixes.as_hub_name(sys.argv[1]))
-    sys.stdout.write(f"{found.folder} {found.revision}\n")
+    fetched = hub.fetch(prefixes.as_hub_name(sys.argv[1]))
+    sys.stdout.write(f"{fetched.folder} {fetched.revision}\n")
 except BertError as error:
     sys.stdout.write(f"error: {error}\n")

@@ -76,8 +76,8 @@ def test_a_head_without_the_pooler_that_it_reads_is_left_out(folder, caplog):
     safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
     assert "output_weights" in huggingface.read_weights(path, CONFIG, architecture="['BertForTokenClassification']")
     assert "left out" not in caplog.text
-    found = huggingface.read_weights(path, CONFIG, architecture="['BertForSequenceClassification']")
-    assert not task_head(found)
+    weights = huggingface.read_weights(path, CONFIG, architecture="['BertForSequenceClassification']")
+    assert not task_head(weights)
     assert "its head reads pooler.dense, which is missing: the head is left out" in caplog.text
 
 
@@ -133,9 +133,9 @@ def test_reads_all_names_and_a_whole_head_beside_the_encoder(folder, renamed):
     safetensors.numpy.save_file(tensors, path)
     assert read(folder).keys() == set(NAMES.values())
     safetensors.numpy.save_file({**tensors, "classifier.bias": np.ones(2, np.float32)}, path)
-    found = read(folder)
-    assert found.keys() == {*NAMES.values(), "output_weights", "output_bias"}
-    assert_original(found)
+    weights = read(folder)
+    assert weights.keys() == {*NAMES.values(), "output_weights", "output_bias"}
+    assert_original(weights)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float64, ml_dtypes.bfloat16], ids=lambda kind: kind.__name__)
@@ -234,8 +234,8 @@ def test_the_vectors_of_sentence_transformers_are_recorded(folder, tmp_path, poo
     write_modules(folder, pooling, *others)
     (folder / "tokenizer_config.json").write_text('{"model_max_length": 24}')
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 12}')
-    found = run_folder.trained(huggingface.converted(folder, tmp_path))
-    assert found == {"pooling": recorded, "max_seq_length": 12, **({"normalize": True} if "Normalize" in others else {})}
+    record = run_folder.trained(huggingface.converted(folder, tmp_path))
+    assert record == {"pooling": recorded, "max_seq_length": 12, **({"normalize": True} if "Normalize" in others else {})}
     assert run_folder.trained(plain) == {}
 
 
@@ -243,15 +243,15 @@ def test_prompts_and_lower_case_of_sentence_transformers_are_recorded(folder, tm
     prompts = {"prompts": {"query": "q: ", "document": "passage: "}, "default_prompt_name": "document"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    found = run_folder.trained(huggingface.converted(folder, tmp_path))
-    assert found == {"left_out": "puts 'passage: ' before each text, lower-cases texts (do_lower_case)"}
+    record = run_folder.trained(huggingface.converted(folder, tmp_path))
+    assert record == {"left_out": "puts 'passage: ' before each text, lower-cases texts (do_lower_case)"}
 
 
 @pytest.mark.parametrize("text", ["{}", "[", '["Pooling"]'])
 def test_modules_that_are_damaged_are_no_pooling_but_can_be_converted(folder, tmp_path, text):
     (folder / "modules.json").write_text(text)
-    found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found)["pooling"] == "unknown (unreadable modules.json)"
+    converted = huggingface.converted(folder, tmp_path)
+    assert run_folder.trained(converted)["pooling"] == "unknown (unreadable modules.json)"
 
 
 def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tmp_path):
@@ -259,8 +259,8 @@ def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tm
     config = folder / "1_Pooling" / "config.json"
     content = config.read_text()
     config.unlink()
-    found = huggingface.converted(folder, tmp_path)
-    assert run_folder.trained(found)["pooling"] == "unknown (unreadable 1_Pooling/config.json)"
+    converted = huggingface.converted(folder, tmp_path)
+    assert run_folder.trained(converted)["pooling"] == "unknown (unreadable 1_Pooling/config.json)"
     config.write_text(content)
     assert run_folder.trained(huggingface.converted(folder, tmp_path))["pooling"] == "cls"
 

@@ -49,10 +49,10 @@ def test_the_class_is_that_of_the_head(tmp_path, weights, kind, architecture):
 
 def test_labels_and_activation_have_the_names_that_transformers_has(tmp_path):
     huggingface_export.write(tmp_path, {**WEIGHTS, **CLASSIFIER}, CONFIG, labels=("no", "maybe", "yes"))
-    found = json.loads((tmp_path / "config.json").read_text())
-    assert found["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
-    assert found["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
-    assert found["hidden_act"] == "gelu_pytorch_tanh"  # of published checkpoints: the tanh form
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+    assert config["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
+    assert config["hidden_act"] == "gelu_pytorch_tanh"  # of published checkpoints: the tanh form
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_fine_tuned_folder_is_read_back_with_its_labels_and_length(tmp_path, w
 )
 def test_keys_whose_defaults_there_are_others_are_written(tmp_path, kind, written):
     huggingface_export.write(tmp_path, {}, dataclasses.replace(CONFIG, model_type=kind, attention_window=4))
-    found = json.loads((tmp_path / "config.json").read_text())
-    assert {name: found[name] for name in written} == written
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert {name: config[name] for name in written} == written
     BertConfig.from_json_file(tmp_path / "config.json")
 
 
@@ -98,6 +98,6 @@ def test_what_is_written_is_read_back(tmp_path):
     weights = {**WEIGHTS, **PRETRAINING_HEAD}
     huggingface_export.write(tmp_path, weights, CONFIG)
     assert BertConfig.from_json_file(tmp_path / "config.json") == CONFIG
-    found = huggingface.read_weights(tmp_path / "model.safetensors", CONFIG)
-    assert found.keys() == weights.keys()
-    assert all((found[name] == weight).all() for name, weight in weights.items())
+    read = huggingface.read_weights(tmp_path / "model.safetensors", CONFIG)
+    assert read.keys() == weights.keys()
+    assert all((read[name] == weight).all() for name, weight in weights.items())

@@ -35,11 +35,11 @@ def resized(**sizes):
 
 
 def test_a_fitting_checkpoint_is_loaded_whole_and_the_head_newly_initialized(plan):
-    found = plan()
-    assert set(found.loaded) == set(encoder_shapes(CONFIG))
-    assert (found.missing, found.misshaped, found.unexpected, found.initialized) == ((), {}, (), HEAD)
-    assert found.problems() == []
-    assert found.summary() == "39 loaded, 2 newly initialized (output_weights, output_bias)"
+    restored = plan()
+    assert set(restored.loaded) == set(encoder_shapes(CONFIG))
+    assert (restored.missing, restored.misshaped, restored.unexpected, restored.initialized) == ((), {}, (), HEAD)
+    assert restored.problems() == []
+    assert restored.summary() == "39 loaded, 2 newly initialized (output_weights, output_bias)"
 
 
 def test_some_layers_are_taken_and_variables_begin_anew(tmp_path):
@@ -47,12 +47,12 @@ def test_some_layers_are_taken_and_variables_begin_anew(tmp_path):
     write_checkpoint(tmp_path / "model.ckpt", {**random_weights(config), "output_weights": np.zeros((2, 16), np.float32)})
     reader, small = CheckpointReader(tmp_path / "model.ckpt"), resized(num_hidden_layers=2)
     new = [name for name in encoder_shapes(small) if "/pooler/" in name]
-    found = plan_restore(reader, small, HEAD, (0, 3), new)
-    assert {name for name in encoder_shapes(small) if name not in new} | {"output_weights"} == set(found.loaded)
-    assert found.initialized == (*new, "output_bias")
-    assert found.unexpected == ()
-    assert found.stored("bert/encoder/layer_1/output/dense/bias") == "bert/encoder/layer_3/output/dense/bias"
-    assert found.stored("bert/encoder/layer_0/output/dense/bias") == "bert/encoder/layer_0/output/dense/bias"
+    restored = plan_restore(reader, small, HEAD, (0, 3), new)
+    assert {name for name in encoder_shapes(small) if name not in new} | {"output_weights"} == set(restored.loaded)
+    assert restored.initialized == (*new, "output_bias")
+    assert restored.unexpected == ()
+    assert restored.stored("bert/encoder/layer_1/output/dense/bias") == "bert/encoder/layer_3/output/dense/bias"
+    assert restored.stored("bert/encoder/layer_0/output/dense/bias") == "bert/encoder/layer_0/output/dense/bias"
 
 
 def test_a_checkpoint_of_albert_as_google_publishes_it(tmp_path):
@@ -87,18 +87,18 @@ def test_a_checkpoint_of_electra_as_google_publishes_it(tmp_path):
     entries = {name: value for name, value in stored.items() if "pooler" not in name}
     others = {"generator/embeddings_project/bias": np.zeros(2), "discriminator_predictions/dense/bias": np.zeros(2)}
     write_checkpoint(tmp_path / "model.ckpt", {**entries, **others, "global_step": np.int64(1)})
-    found = plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, HEAD)
-    assert found.problems() == []
-    assert {found.stored(name) for name in found.loaded} == set(entries)
-    assert found.initialized == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias", *HEAD)
+    restored = plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, HEAD)
+    assert restored.problems() == []
+    assert {restored.stored(name) for name in restored.loaded} == set(entries)
+    assert restored.initialized == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias", *HEAD)
 
 
 def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
     head = {name: np.zeros(shape, np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
     words = {name: value for name, value in head.items() if "predictions" in name}
-    found = plan({**random_weights(CONFIG), **words}, head=tuple(head))
-    assert set(found.loaded) == {*encoder_shapes(CONFIG), *words}
-    assert found.initialized == ("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias")
+    restored = plan({**random_weights(CONFIG), **words}, head=tuple(head))
+    assert set(restored.loaded) == {*encoder_shapes(CONFIG), *words}
+    assert restored.initialized == ("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias")
     assert plan(head=tuple(head)).initialized == tuple(head)
 
 
@@ -141,9 +141,9 @@ def test_the_summary_counts_every_kind_and_names_what_is_new_or_unexpected(plan)
 
 
 def test_variables_start_with_the_values_of_the_checkpoint_and_the_head_from_its_own_initializer(plan):
-    found = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
+    restored = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
     with tf.Graph().as_default() as graph, tf1.Session() as session:
-        with starting_from(found):
+        with starting_from(restored):
             variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
             bias = tf1.get_variable("output_bias", [2], initializer=tf1.zeros_initializer())
         session.run(tf1.global_variables_initializer())
@@ -158,6 +158,6 @@ def test_variables_start_with_the_values_of_the_checkpoint_and_the_head_from_its
 
 
 def test_a_plan_for_another_graph_is_refused(plan):
-    found = plan()
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"), starting_from(found):
+    restored = plan()
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"), starting_from(restored):
         pass

@@ -27,8 +27,8 @@ def text(name, *, everything=False):
 
 def entries(page):
     """Returns its flags with what is said of them, each on one line."""
-    found = (" ".join(entry.split()) for entry in re.findall(r"^  (--.*(?:\n {4,}.*)*)", page, re.MULTILINE))
-    return {entry.partition(" ")[0].replace("[no]", ""): entry for entry in found}
+    joined = (" ".join(entry.split()) for entry in re.findall(r"^  (--.*(?:\n {4,}.*)*)", page, re.MULTILINE))
+    return {entry.partition(" ")[0].replace("[no]", ""): entry for entry in joined}
 
 
 @pytest.mark.parametrize(("columns", "most"), [("80", 80), ("100", 100), ("300", 100), ("0", 80), ("1", 60)])

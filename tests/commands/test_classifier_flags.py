@@ -17,11 +17,11 @@ from tests.tasks.refusals import refusal
 from tests.toy_tags import TagTask
 
 
-def values(found) -> dict[str, object]:
+def values(config) -> dict[str, object]:
     """All settings by flag name, whichever part they are in."""
     groups = [
-        *dataclasses.asdict(found.of_task).values(),
-        *(group for name, group in dataclasses.asdict(found).items() if name not in ("of_task", "given", "program")),
+        *dataclasses.asdict(config.of_task).values(),
+        *(group for name, group in dataclasses.asdict(config).items() if name not in ("of_task", "given", "program")),
     ]
     return {name: value for group in groups for name, value in group.items()}
 
@@ -32,9 +32,9 @@ PUBLISHED |= {"learning_rate": 5e-5, "num_train_epochs": 3.0, "warmup_proportion
 
 
 def test_published_defaults_and_what_is_done_if_nothing_is_asked_for():
-    found = values(parse())
-    assert {name: found[name] for name in PUBLISHED} == PUBLISHED
-    assert all(type(found[name]) is type(default) for name, default in PUBLISHED.items())
+    parsed = values(parse())
+    assert {name: parsed[name] for name in PUBLISHED} == PUBLISHED
+    assert all(type(parsed[name]) is type(default) for name, default in PUBLISHED.items())
     for wanted in ("do_train", "do_eval", "do_predict"):
         assert parse(f"--{wanted}").actions == settings.ActionSettings(**{wanted: True})
     assert parse().actions == settings.ActionSettings(do_train=True, do_eval=True)
@@ -71,8 +71,8 @@ def test_levers_are_turned_by_their_own_flags_by_the_layout_and_by_xla(arguments
 
 def test_the_published_layout_leaves_what_is_not_exact():
     speeds = (parse().speed, parse("--published_layout", "--group_by_length", "--xla", "--precision=tf32").speed)
-    found = [(speed.group_by_length, speed.xla, speed.precision) for speed in speeds]
-    assert found == [(False, False, "default"), (True, True, "tf32")]
+    layouts = [(speed.group_by_length, speed.xla, speed.precision) for speed in speeds]
+    assert layouts == [(False, False, "default"), (True, True, "tf32")]
     assert set(settings.PRECISIONS) == set(PRECISIONS) == {"default", "float32", "tf32", "bfloat16", "float16"}
 
 
@@ -99,9 +99,9 @@ def test_the_published_layout_leaves_what_is_not_exact():
     ],
 )
 def test_reads_every_spelling(argument, name, value):
-    found = values(parse(*argument.split()))[name]
-    assert found == value
-    assert type(found) is type(value)
+    parsed = values(parse(*argument.split()))[name]
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 # Flags of google-research/bert run_classifier.py that are not among ours, as command lines for machines without TPU have them.
@@ -118,12 +118,12 @@ def test_parses_the_published_gtx_1060_run_and_flags_of_tpus_that_ask_for_none()
         " --bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt --max_seq_length=64"
         " --train_batch_size=12 --learning_rate=2e-5 --num_train_epochs=3.0 --output_dir=./out/"
     )
-    found = classifier.parse(["run_classifier.py", *line.split()])
-    assert found.data == settings.DataSettings("MRPC", "glue/MRPC", 64)
-    assert found.model == settings.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
-    assert (found.train.train_batch_size, found.train.learning_rate, found.train.num_train_epochs) == (12, 2e-5, 3.0)
-    assert found.actions == settings.ActionSettings(do_train=True, do_eval=True)
-    assert found.output.output_dir == "./out/"
+    parsed = classifier.parse(["run_classifier.py", *line.split()])
+    assert parsed.data == settings.DataSettings("MRPC", "glue/MRPC", 64)
+    assert parsed.model == settings.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
+    assert (parsed.train.train_batch_size, parsed.train.learning_rate, parsed.train.num_train_epochs) == (12, 2e-5, 3.0)
+    assert parsed.actions == settings.ActionSettings(do_train=True, do_eval=True)
+    assert parsed.output.output_dir == "./out/"
 
 
 def test_flags_of_tpus_are_warned_of_and_ctrl_c_is_one_line(monkeypatch, caplog, capsys):

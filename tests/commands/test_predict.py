@@ -81,8 +81,8 @@ def test_columns_of_an_earlier_output_and_halves_of_characters_are_kept(run, tmp
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (row, {**row, "more": 1})))
     for name in ("out.jsonl", "out.csv"):
         assert predicted("--keep_columns", checkpoint=run, input=tmp_path / "in.jsonl", output=tmp_path / name) == 0
-    (found, _) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    assert {name: found[name] for name in ("input_label", "input_input_label", "note")} == {
+    (first, _) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert {name: first[name] for name in ("input_label", "input_input_label", "note")} == {
         "input_label": "m",
         "input_input_label": "n",
         "note": "\ud83d",
@@ -128,8 +128,8 @@ def test_the_ids_of_the_input_are_written_once(run, tmp_path, column, kept):
 def test_columns_of_a_file_of_the_task_are_kept_too(project, run, tmp_path):
     source = project.data_dir / "test.tsv"
     assert predicted("--keep_columns", checkpoint=run, input=source, output=tmp_path / "a.tsv") == 0
-    found = (line.split("\t")[4:] for line in (tmp_path / "a.tsv").read_text().splitlines())
-    assert list(found) == [line.split("\t") for line in source.read_text().splitlines()]
+    kept = (line.split("\t")[4:] for line in (tmp_path / "a.tsv").read_text().splitlines())
+    assert list(kept) == [line.split("\t") for line in source.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(

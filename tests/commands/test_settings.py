@@ -110,20 +110,20 @@ def function_of(command):
     """Returns the function whose first line names the command."""
     every = [getattr(bert_tf, name) for name in bert_tf.__all__]
     words = f"`python -m bert_tf {command}`"
-    (found,) = (one for one in every if inspect.isfunction(one) and words in one.__doc__.partition("\n")[0])
-    return found
+    (function,) = (one for one in every if inspect.isfunction(one) and words in one.__doc__.partition("\n")[0])
+    return function
 
 
 @pytest.mark.parametrize("command", CALLS)
 def test_keywords_and_their_defaults_are_those_of_the_settings(command):
     parameters = inspect.signature(function_of(command)).parameters.values()
-    found = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+    defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
     rows = [row for row in CALLS[command] if not keyword.iskeyword(row.name)]
     words = {row.name for row in rows if row.positional}
     without = WITHOUT_ARGUMENT.get(command, set()) | words
     expected = {row.name: row.default for row in rows if row.name not in without}
     own = WITHOUT_FLAG.get(command, set()) | words
-    assert {name: default for name, default in found.items() if name not in own} == expected
+    assert {name: default for name, default in defaults.items() if name not in own} == expected
 
 
 @pytest.mark.parametrize("command", sorted(CALLS.keys() - {"report", "data fetch"}))

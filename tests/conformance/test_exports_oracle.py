@@ -29,10 +29,10 @@ def expected(trained, batch):
 
     with graph.loaded(trained, build) as (session, (inputs, computed)):
         wanted = computed.served if trained.head.kind in ("similarity", "contrastive") else computed.logits
-        found = session.run(wanted, {tensor: batch[name] for name, tensor in inputs.items()})
+        outputs = session.run(wanted, {tensor: batch[name] for name, tensor in inputs.items()})
     if trained.head.kind == "pretraining":
-        return np.concatenate([found["masked_lm_log_probs"], found["next_sentence_logits"]], axis=1)
-    return next(iter(found.values()))
+        return np.concatenate([outputs["masked_lm_log_probs"], outputs["next_sentence_logits"]], axis=1)
+    return next(iter(outputs.values()))
 
 
 @pytest.fixture(scope="module", name="compared")

@@ -60,8 +60,8 @@ def filled(model):
     """Returns ids and probabilities of the best words of each place of each text."""
     id_of = {token: number for number, token in enumerate(model.vocabulary.tokens)}
     with WordFiller(model, inference()) as filler:
-        found = filler.fill_mask(TEXTS, top=TOP)
-    return [[[(id_of[word.piece], word.probability) for word in place.words] for place in places] for places in found]
+        by_text = filler.fill_mask(TEXTS, top=TOP)
+    return [[[(id_of[word.piece], word.probability) for word in place.words] for place in places] for places in by_text]
 
 
 def write_checkpoint(folder: Path) -> Path:
@@ -93,8 +93,8 @@ def test_the_words_are_those_of_the_pipeline(filled, ours):
 
 @pytest.mark.parametrize("ours", OURS)
 def test_so_are_their_probabilities(filled, ours):
-    found, expected = (np.array(_column(filled[name], 1)) for name in (ours, "transformers"))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    actual, expected = (np.array(_column(filled[name], 1)) for name in (ours, "transformers"))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_words_are_told_apart(filled):
@@ -104,6 +104,6 @@ def test_words_are_told_apart(filled):
     assert (best[:, 0] - best[:, 1]).min() > 0
 
 
-def _column(found, number):
+def _column(by_text, number):
     """Returns ids or probabilities, [places, TOP]."""
-    return [[word[number] for word in place] for places in found for place in places]
+    return [[word[number] for word in place] for places in by_text for place in places]

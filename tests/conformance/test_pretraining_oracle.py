@@ -64,6 +64,6 @@ def test_gradients_of_all_variables_agree(theirs):
 
 
 def test_what_transformers_writes_is_read(theirs):
-    found = huggingface.read_weights(theirs[1] / "again" / "model.safetensors", CONFIG)
-    assert found.keys() == WEIGHTS.keys()
-    assert all(np.array_equal(found[name], weight) for name, weight in WEIGHTS.items())
+    weights = huggingface.read_weights(theirs[1] / "again" / "model.safetensors", CONFIG)
+    assert weights.keys() == WEIGHTS.keys()
+    assert all(np.array_equal(weights[name], weight) for name, weight in WEIGHTS.items())

@@ -10,13 +10,13 @@ import transformers
 def main():
     folder, top = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     fill = transformers.pipeline("fill-mask", model=str(folder), tokenizer=str(folder), device="cpu", top_k=top)
-    found = []
+    filled = []
     for text in json.loads((folder / "texts.json").read_text()):
         places = fill(text)
         if text.count("[MASK]") == 1:
             places = [places]
-        found.append([[(word["token"], word["score"]) for word in place] for place in places])
-    (folder / "filled.json").write_text(json.dumps(found))
+        filled.append([[(word["token"], word["score"]) for word in place] for place in places])
+    (folder / "filled.json").write_text(json.dumps(filled))
 
 
 main()

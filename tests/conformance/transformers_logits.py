@@ -23,32 +23,32 @@ def outputs(folder, batch):
     if name == "BertForMultipleChoice":
         ids, mask, segments = ids[None], mask[None], segments[None]
     with torch.no_grad():
-        found = model(input_ids=ids, attention_mask=mask, token_type_ids=segments)
+        output = model(input_ids=ids, attention_mask=mask, token_type_ids=segments)
     if name == "BertForQuestionAnswering":
-        return torch.stack([found.start_logits, found.end_logits], dim=-1)
+        return torch.stack([output.start_logits, output.end_logits], dim=-1)
     if name == "BertForMultipleChoice":
-        return found.logits[0]
+        return output.logits[0]
     if name == "BertForPreTraining":
-        return of_words_and_pairs(found, batch)
+        return of_words_and_pairs(output, batch)
     if name == "BertModel":
-        return vectors(folder, found.last_hidden_state, mask)
-    return found.logits
+        return vectors(folder, output.last_hidden_state, mask)
+    return output.logits
 
 
-def of_words_and_pairs(found, batch):
+def of_words_and_pairs(outputs, batch):
     """Log-probabilities of the words in masked places, [B, S], and beside them the logits of the pair."""
     positions, ids = (torch.tensor(batch[name], dtype=torch.long) for name in ("masked_lm_positions", "masked_lm_ids"))
-    of_words = torch.log_softmax(found.prediction_logits, dim=-1)[torch.arange(len(ids))[:, None], positions, ids]
-    return torch.cat([of_words, found.seq_relationship_logits], dim=1)
+    of_words = torch.log_softmax(outputs.prediction_logits, dim=-1)[torch.arange(len(ids))[:, None], positions, ids]
+    return torch.cat([of_words, outputs.seq_relationship_logits], dim=1)
 
 
 def vectors(folder, tokens, mask):
     pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
     assert pooling["pooling_mode_mean_tokens"], pooling
     real = mask[:, :, None].float()
-    found = (tokens * real).sum(dim=1) / real.sum(dim=1)
+    means = (tokens * real).sum(dim=1) / real.sum(dim=1)
     kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
-    return torch.nn.functional.normalize(found, dim=-1) if "Normalize" in kinds else found
+    return torch.nn.functional.normalize(means, dim=-1) if "Normalize" in kinds else means
 
 
 def main():

@@ -22,18 +22,18 @@ def main():
     labels = torch.full_like(batch["input_ids"], -100)
     for row, count in enumerate(batch["slots"]):
         labels[row, batch["masked_lm_positions"][row, :count]] = batch["masked_lm_ids"][row, :count]
-    found = model(
+    outputs = model(
         input_ids=batch["input_ids"],
         attention_mask=batch["input_mask"],
         token_type_ids=batch["segment_ids"],
         labels=labels,
         next_sentence_label=batch["next_sentence_labels"],
     )
-    found.loss.backward()
-    words = torch.nn.functional.cross_entropy(found.prediction_logits.flatten(0, 1), labels.flatten())
-    pairs = torch.nn.functional.cross_entropy(found.seq_relationship_logits, batch["next_sentence_labels"])
+    outputs.loss.backward()
+    words = torch.nn.functional.cross_entropy(outputs.prediction_logits.flatten(0, 1), labels.flatten())
+    pairs = torch.nn.functional.cross_entropy(outputs.seq_relationship_logits, batch["next_sentence_labels"])
     gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters()}
-    losses = {"loss": found.loss, "words": words, "pairs": pairs}
+    losses = {"loss": outputs.loss, "words": words, "pairs": pairs}
     np.savez(folder / "found.npz", **{name: loss.detach().numpy() for name, loss in losses.items()}, **gradients)
     model.save_pretrained(folder / "again")
 

@@ -86,10 +86,10 @@ class _Kernel(NamedTuple):
 def _kernels(operation: str) -> dict[tuple[str, str], list[_Kernel]]:
     """Returns those of a type by device and label."""
     grouped = defaultdict(list)
-    for found in kernels.get_registered_kernels_for_op(operation).kernel:
-        types = {limit.name: frozenset(limit.allowed_values.list.type) for limit in found.constraint}
-        kernel = _Kernel(found.device_type, found.label, types, frozenset(found.host_memory_arg), found.priority)
-        grouped[found.device_type, found.label].append(kernel)
+    for entry in kernels.get_registered_kernels_for_op(operation).kernel:
+        types = {limit.name: frozenset(limit.allowed_values.list.type) for limit in entry.constraint}
+        kernel = _Kernel(entry.device_type, entry.label, types, frozenset(entry.host_memory_arg), entry.priority)
+        grouped[entry.device_type, entry.label].append(kernel)
     return dict(grouped)
 
 
@@ -175,9 +175,9 @@ class _Groups:
 def _devices(nodes: Sequence[tf1.NodeDef]) -> list[str]:
     """Returns on which kinds of devices some operations can be together, the preferred one first."""
     asked = {GPU if "GPU" in node.device.upper() else CPU for node in nodes if node.device}
-    found = {device: [_kernel(node, device) for node in nodes] for device in (GPU, CPU)}
-    able = [device for device, some in found.items() if all(some)] or [CPU]
-    preferred = sorted(able, key=lambda device: -max((kernel.priority for kernel in found[device] if kernel), default=0))
+    by_device = {device: [_kernel(node, device) for node in nodes] for device in (GPU, CPU)}
+    able = [device for device, some in by_device.items() if all(some)] or [CPU]
+    preferred = sorted(able, key=lambda device: -max((kernel.priority for kernel in by_device[device] if kernel), default=0))
     return [device for device in preferred if device in asked] or preferred
 
 
@@ -238,7 +238,7 @@ def _needed(nodes: dict[str, tf1.NodeDef], wanted: Sequence[str]) -> set[str]:
 
 def _copies(nodes: dict[str, tf1.NodeDef], devices: dict[str, str], needed: set[str], results: Sequence[str]) -> Copies:
     """Returns the copies of a step; a tensor is copied once, whoever reads it on the other side."""
-    found = {True: defaultdict(set), False: defaultdict(set)}
+    sources = {True: defaultdict(set), False: defaultdict(set)}
     outputs = {name: _on_host(nodes[name], devices[name], "output_arg") for name in needed}
     outputs.update((name, [True]) for name in needed if nodes[name].op == "Placeholder")  # what is fed
     for name in needed:
@@ -247,19 +247,19 @@ def _copies(nodes: dict[str, tf1.NodeDef], devices: dict[str, str], needed: set[
         for source, wants_host in zip(data, _on_host(node, devices[name], "input_arg")):
             origin, _, number = source.partition(":")
             if outputs[origin][int(number or 0)] != wants_host:
-                found[wants_host][source].add(name)
+                sources[wants_host][source].add(name)
         for source in node.input[len(data) :]:  # where another device waits, an empty tensor is sent
             if devices[source[1:]] != devices[name]:
-                found[devices[name] == CPU][source].add(name)
+                sources[devices[name] == CPU][source].add(name)
     for result in results:
         origin, _, number = result.partition(":")
         if not outputs[origin][int(number)]:
-            found[True][result if number != "0" else origin].update(())
-    return Copies(*(_listed(nodes, found[to_host]) for to_host in (True, False)))
+            sources[True][result if number != "0" else origin].update(())
+    return Copies(*(_listed(nodes, sources[to_host]) for to_host in (True, False)))
 
 
-def _listed(nodes: dict[str, tf1.NodeDef], found: dict[str, set[str]]) -> list[Copy]:
+def _listed(nodes: dict[str, tf1.NodeDef], readers_of: dict[str, set[str]]) -> list[Copy]:
     return [
         Copy(source, nodes[source.strip("^").partition(":")[0]].op, tuple(sorted(readers)))
-        for source, readers in sorted(found.items())
+        for source, readers in sorted(readers_of.items())
     ]

@@ -172,17 +172,17 @@ def train(
 
 def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict:
     """Says what a run learned, and how far it is from another."""
-    found = newest(folder)
+    weights = newest(folder)
     # No loss depends on the bias of keys: its gradient is rounding, which Adam makes an update of full size.
     compared = [name for name in START if not name.endswith("key/bias")]
     copies = [values for values in watch.copies.values() if len(values) > 1]
     return {
-        "names": sorted(found),
+        "names": sorted(weights),
         "copied": len(copies),
         "between_replicas": largest(np.abs(a - b).max() for a, *rest in copies for b in rest),
-        "to_one_device": largest(distance(found[name], expected[name]) for name in compared),
-        "averages_to_one_device": largest(distance(found[name], expected[name]) for name in map(shadow_name, compared)),
-        "to_the_start": min(distance(found[name], START[name]) for name in compared),
+        "to_one_device": largest(distance(weights[name], expected[name]) for name in compared),
+        "averages_to_one_device": largest(distance(weights[name], expected[name]) for name in map(shadow_name, compared)),
+        "to_the_start": min(distance(weights[name], START[name]) for name in compared),
         "losses": [line["loss"] for line in toy.metrics_lines(folder)],
         "gradient_norms": [line["gradient_norm"] for line in toy.metrics_lines(folder)],
     }
@@ -198,9 +198,9 @@ def newest(folder: Path) -> dict[str, np.ndarray]:
     return held(tf.train.latest_checkpoint(os.fspath(folder)))
 
 
-def distance(found: np.ndarray, expected: np.ndarray) -> float:
+def distance(weights: np.ndarray, expected: np.ndarray) -> float:
     """Returns the norm of the difference, relative."""
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    return float(np.linalg.norm(weights - expected) / np.linalg.norm(expected))
 
 
 def main() -> None:

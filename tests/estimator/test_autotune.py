@@ -19,12 +19,12 @@ INPUT_FN = train_input_fn(FEATURES, Schedule(10, 5, 3.0), seed=3)
 
 
 def test_what_is_read_is_not_tuned():
-    with tf.Graph().as_default(), datasets.readers() as found:
+    with tf.Graph().as_default(), datasets.readers() as tuned:
         tf1.data.make_initializable_iterator(INPUT_FN())
-    assert found == [("make_iterator", False)]
+    assert tuned == [("make_iterator", False)]
 
 
 def test_nor_is_what_strategies_put_between_the_reader_and_each_replica():
-    with tf.Graph().as_default(), datasets.readers() as found:
+    with tf.Graph().as_default(), datasets.readers() as tuned:
         MultiDeviceIterator(INPUT_FN(), ["/cpu:0", "/cpu:0"])
-    assert found == [("multi_device_iterator_init", False), *[("make_iterator", False)] * 2]
+    assert tuned == [("multi_device_iterator_init", False), *[("make_iterator", False)] * 2]

@@ -39,17 +39,17 @@ def recursion(folder):
     """The average of all checkpoints, in NumPy and float64."""
     saved = [toy.entries(folder, step) for step in range(1, LAST + 1)]
     weights = DECAY ** np.arange(LAST)[::-1]
-    return {name: np.einsum("s,s...", weights / weights.sum(), [found[name] for found in saved]) for name in saved[0]}
+    return {name: np.einsum("s,s...", weights / weights.sum(), [of_step[name] for of_step in saved]) for name in saved[0]}
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_moving_average_is_that_of_the_weights_after_each_step(runs, name):
-    found, wanted = held(saved.checkpoint(runs[name], EMA)), recursion(runs[name])
-    assert found.keys() == wanted.keys()
+    average, wanted = held(saved.checkpoint(runs[name], EMA)), recursion(runs[name])
+    assert average.keys() == wanted.keys()
     for variable in wanted.keys() - {"global_step"}:
-        np.testing.assert_allclose(found[variable], wanted[variable], rtol=0, atol=1e-6, err_msg=variable)
-    assert found["global_step"] == LAST
-    assert np.abs(found["output_weights"] - toy.entries(runs[name], LAST)["output_weights"]).max() > 1e-3
+        np.testing.assert_allclose(average[variable], wanted[variable], rtol=0, atol=1e-6, err_msg=variable)
+    assert average["global_step"] == LAST
+    assert np.abs(average["output_weights"] - toy.entries(runs[name], LAST)["output_weights"]).max() > 1e-3
 
 
 def test_what_is_kept_are_the_average_of_the_last_step_and_plain_weights(runs):
@@ -74,8 +74,8 @@ def stopped(tmp_path, pretrained, monkeypatch):
     return tmp_path
 
 
-def same_bits(found, wanted):
-    return found.keys() == wanted.keys() and all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+def same_bits(entries, wanted):
+    return entries.keys() == wanted.keys() and all(entries[name].tobytes() == wanted[name].tobytes() for name in wanted)
 
 
 def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, pretrained):

@@ -287,8 +287,8 @@ def test_a_run_that_ended_early_is_not_trained_on_and_its_best_checkpoint_stands
 def test_more_patience_goes_on_where_it_ended_and_a_damaged_best_checkpoint_is_named(stopped, tmp_path, pretrained):
     folder = shutil.copytree(stopped[0], tmp_path / "copy")
     assert train(folder, pretrained, measure=planted([0.6]), patience=3, **BY_ACCURACY) == run.Outcome(18)
-    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read_evaluations(folder, up_to=LAST)}
-    assert found == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.6}
+    accuracies = {line["step"]: line["eval_accuracy"] for line in evaluations.read_evaluations(folder, up_to=LAST)}
+    assert accuracies == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.6}
     data = folder / "best" / "model.ckpt-8.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="best/model.ckpt-8: damaged at"):

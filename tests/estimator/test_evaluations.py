@@ -18,8 +18,8 @@ def lines(*values, metric="eval_accuracy"):
     return [{"step": 10 * number, metric: value} for number, value in enumerate(values, start=1)]
 
 
-def with_losses(found, *losses):
-    return [{**line, "eval_loss": loss} for line, loss in zip(found, losses)]
+def with_losses(evaluated, *losses):
+    return [{**line, "eval_loss": loss} for line, loss in zip(evaluated, losses)]
 
 
 def test_what_is_written_is_read_back_up_to_a_step(tmp_path):
@@ -67,9 +67,9 @@ def test_the_best_is_the_first_with_the_most_or_the_least_loss(values, metric, s
 
 
 def test_of_equals_the_one_with_less_loss_is_the_best_which_does_not_keep_training_going():
-    found = with_losses(lines(0.5, 0.7, 0.7, 0.7), 0.9, 0.6, None, 0.7)
-    assert evaluations.best(found, "eval_accuracy")["step"] == 20
-    assert evaluations.best(found[2:], "eval_accuracy")["step"] == 40
+    evaluated = with_losses(lines(0.5, 0.7, 0.7, 0.7), 0.9, 0.6, None, 0.7)
+    assert evaluations.best(evaluated, "eval_accuracy")["step"] == 20
+    assert evaluations.best(evaluated[2:], "eval_accuracy")["step"] == 40
     for without_values in ([], lines(None), with_losses(lines(None), 0.5)):
         assert evaluations.best(without_values, "eval_accuracy") is None
     assert evaluations.stopped_at(with_losses(lines(0.7, 0.7, 0.7), 0.9, 0.8, 0.7), "eval_accuracy", 2) == 30
@@ -122,8 +122,8 @@ def process(folder, now, steps, *, start=0, took=10.0):
 
 
 def reached(folder, target=ACCURACY):
-    found = evaluations.time_to_target(folder, target, up_to=100)
-    return found["step"], found.get("seconds"), found.get("training_seconds")
+    target_reached = evaluations.time_to_target(folder, target, up_to=100)
+    return target_reached["step"], target_reached.get("seconds"), target_reached.get("training_seconds")
 
 
 def test_the_first_time_counts(tmp_path, now):

@@ -80,10 +80,10 @@ def expected(tmp_path_factory):
 def test_logits_are_those_of_each_example_alone_in_the_order_of_the_examples(forward, checkpoints, expected, settings):
     forward.load(checkpoints[1])
     assert list(EXAMPLES.lengths) != sorted(EXAMPLES.lengths, reverse=True)
-    found = forward.outputs(EXAMPLES, **settings)["logits"]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    logits = forward.outputs(EXAMPLES, **settings)["logits"]
+    np.testing.assert_allclose(logits, expected, atol=1e-6)
     other = relabelled(EXAMPLES, np.full(13, 0.25, np.float32))  # labels are not looked at
-    np.testing.assert_array_equal(forward.outputs(other, **settings)["logits"], found)
+    np.testing.assert_array_equal(forward.outputs(other, **settings)["logits"], logits)
 
 
 def test_weights_are_exchanged_and_nothing_is_left_of_those_before(forward, checkpoints):
@@ -126,9 +126,9 @@ def test_a_damaged_checkpoint_is_named(request, engine, tmp_path):
 def test_what_is_saved_is_what_was_loaded_without_moments(forward, checkpoints, tmp_path):
     forward.load(checkpoints[0])
     forward.save(tmp_path / "model.ckpt-4")
-    found, loaded = (CheckpointReader(prefix) for prefix in (tmp_path / "model.ckpt-4", checkpoints[0]))
-    assert found.shapes.keys() == loaded.shapes.keys() - {"output_bias/adam_m"}
-    assert all(found[name].tobytes() == loaded[name].tobytes() for name in found.shapes)
+    saved, loaded = (CheckpointReader(prefix) for prefix in (tmp_path / "model.ckpt-4", checkpoints[0]))
+    assert saved.shapes.keys() == loaded.shapes.keys() - {"output_bias/adam_m"}
+    assert all(saved[name].tobytes() == loaded[name].tobytes() for name in saved.shapes)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"]
 
 
@@ -153,8 +153,8 @@ def test_several_devices_change_no_bit(forward, on_three_devices, checkpoints, b
     """13 rows in one batch, which leaves two devices without; in 13; in 3 of 5, 5 and 3."""
     for checkpoint in (*checkpoints, checkpoints[0]):
         assert on_three_devices.load(checkpoint) == forward.load(checkpoint)
-        found, expected = (engine.outputs(EXAMPLES, batch_size=batch_size)["logits"] for engine in (on_three_devices, forward))
-        assert found.tobytes() == expected.tobytes()
+        actual, expected = (engine.outputs(EXAMPLES, batch_size=batch_size)["logits"] for engine in (on_three_devices, forward))
+        assert actual.tobytes() == expected.tobytes()
 
 
 def together(monkeypatch, count, action):

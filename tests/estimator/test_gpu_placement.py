@@ -133,5 +133,5 @@ def test_what_is_pinned_to_the_host_is_found_with_all_that_is_bound_to_it():
             pinned = tf.exp(first)
         with graph.colocate_with(pinned.op):
             bound = tf.exp(second)
-        found = gpu_placement.copies(graph, [pinned, bound])
-    assert [copy.source for copy in found.to_host] == ["first/RandomUniform", "second/RandomUniform"]
+        copied = gpu_placement.copies(graph, [pinned, bound])
+    assert [copy.source for copy in copied.to_host] == ["first/RandomUniform", "second/RandomUniform"]

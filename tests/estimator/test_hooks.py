@@ -225,10 +225,10 @@ def test_a_signal_while_the_last_checkpoint_is_saved_does_not_cut_it_off(tmp_pat
 
 @pytest.mark.parametrize(("stopped_by", "done"), [(None, 1), (signal.SIGTERM, 0)])
 def test_what_comes_after_training_starts_before_its_last_checkpoint_unless_a_signal_came(tmp_path, stopped_by, done):
-    stop, found = StopOnSignalHook(), []
+    stop, steps = StopOnSignalHook(), []
     stop.stopped_by = stopped_by
-    take_steps([EndHook(lambda: found.append(steps_on_disk(tmp_path)), stop), *saver(tmp_path, 4, total=6)], until=6)
-    assert found == [[4]] * done
+    take_steps([EndHook(lambda: steps.append(steps_on_disk(tmp_path)), stop), *saver(tmp_path, 4, total=6)], until=6)
+    assert steps == [[4]] * done
 
 
 def test_what_cannot_be_started_at_the_end_costs_no_checkpoint(tmp_path):

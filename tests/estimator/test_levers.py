@@ -94,16 +94,16 @@ def published():
 def test_levers_change_no_loss(off):
     """What an encoder computes in each of its ways is compared in tests/modeling/test_encoder.py."""
     assert max(published()) - min(published()) > 0.05  # there was something to learn
-    found = losses(wide_case(wide.SURE, wide.SCHEDULE), off=off, bias_correction=True)
-    np.testing.assert_allclose(found, published(), atol=1e-5)
+    actual = losses(wide_case(wide.SURE, wide.SCHEDULE), off=off, bias_correction=True)
+    np.testing.assert_allclose(actual, published(), atol=1e-5)
 
 
 def test_native_kernels_drop_the_same_elements(kernels):
     assert kernels.is_loaded()
     case = wide_case(wide.CONFIG, wide.SCHEDULE)
-    expected, found = (losses(case, off=off) for off in (("native",), ()))
+    expected, actual = (losses(case, off=off) for off in (("native",), ()))
     assert abs(expected[0] - published()[0]) > 0.001  # it dropped, before the first update
-    np.testing.assert_allclose(found, expected, rtol=1e-5)  # TensorFlow's AdamW rounds 1 - beta to float32
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)  # TensorFlow's AdamW rounds 1 - beta to float32
 
 
 @dataclasses.dataclass

@@ -70,12 +70,12 @@ def session():
 
 def values_at(tensor, *steps):
     """What is computed with the same weights at some steps, as bytes."""
-    step, found = tf1.train.get_global_step(), []
+    step, values = tf1.train.get_global_step(), []
     with session() as opened:
         for number in steps:
             opened.run(step.assign(number))
-            found.append(opened.run(tensor).tobytes())
-    return found
+            values.append(opened.run(tensor).tobytes())
+    return values
 
 
 def test_training_needs_to_know_how_to_update():

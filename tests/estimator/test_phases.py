@@ -47,9 +47,9 @@ def batches(input_fn, *context):
     return list(input_fn(*context).as_numpy_iterator())
 
 
-def drawn(found):
+def drawn(of_batches):
     """Returns row and epoch of each row, in their order."""
-    return [divmod(int(row[0]), 100) for batch in found for row in batch["input_ids"]]
+    return [divmod(int(row[0]), 100) for batch in of_batches for row in batch["input_ids"]]
 
 
 def equal(a, b):
@@ -58,10 +58,10 @@ def equal(a, b):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_each_epoch_draws_each_row_in_that_epoch(grouped):
-    found = drawn(batches(train_input_fn(Anew(), SCHEDULE, seed=5, batching=Batching(group_by_length=grouped))))
-    assert sorted(found) == sorted(set(found))
-    assert {epoch for _, epoch in found} == {0, 1, 2}
-    assert {(row, 0) for row in range(ROWS)} | {(row, 1) for row in range(ROWS)} <= set(found)
+    numbers = drawn(batches(train_input_fn(Anew(), SCHEDULE, seed=5, batching=Batching(group_by_length=grouped))))
+    assert sorted(numbers) == sorted(set(numbers))
+    assert {epoch for _, epoch in numbers} == {0, 1, 2}
+    assert {(row, 0) for row in range(ROWS)} | {(row, 1) for row in range(ROWS)} <= set(numbers)
 
 
 THEN = Phase(Anew(LENGTHS + 20), Schedule(ROWS, 2, 1.0, fixed_steps=5), Batching(pad_to=40))

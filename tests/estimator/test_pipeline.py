@@ -43,9 +43,9 @@ def padded(features, batch_size, batching=TO_LONGEST):
     return [features.batch(some, batching.tokens(int(features.lengths[some].max()))) for some in rows]
 
 
-def seen(found):
+def seen(of_batches):
     """Numbers of the examples in the order in which they came."""
-    return [int(row[0]) - 1 for batch in found for row in batch["input_ids"]]
+    return [int(row[0]) - 1 for batch in of_batches for row in batch["input_ids"]]
 
 
 def seen_by_step(input_fn):
@@ -79,9 +79,9 @@ def test_every_epoch_and_every_seed_has_its_own_order():
 
 @pytest.mark.parametrize(("examples", "batch_size"), SIZES)
 def test_batches_are_full_and_epochs_follow_each_other_without_a_gap(examples, batch_size):
-    found = rows(examples, batch_size, epochs=24.0)
-    assert {len(batch) for batch in found} == {batch_size}
-    taken = np.concatenate(found)
+    row_numbers = rows(examples, batch_size, epochs=24.0)
+    assert {len(batch) for batch in row_numbers} == {batch_size}
+    taken = np.concatenate(row_numbers)
     for epoch in range(len(taken) // examples):
         assert sorted(taken[epoch * examples : (epoch + 1) * examples]) == list(range(examples))
 
@@ -100,9 +100,9 @@ def test_training_input_follows_the_rows_from_where_it_is_told_and_can_be_read_a
     input_fn = train_input_fn(make_features([3] * 9, labels), schedule, seed=5, start_step=start)
     drawn = list(itertools.chain(*(draw.units for draw in training_draws(schedule, seed=5, start_step=start))))
     for _ in range(2):
-        found = batches(input_fn)
-        assert seen(found) == drawn
-        assert [int(label) for batch in found for label in batch["label_ids"]] == labels[drawn].tolist()
+        read = batches(input_fn)
+        assert seen(read) == drawn
+        assert [int(label) for batch in read for label in batch["label_ids"]] == labels[drawn].tolist()
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -179,10 +179,10 @@ def test_grouped_units_start_at_any_step(start):
     ],
 )
 def test_batches_have_the_length_that_is_asked_for(batching, tokens):
-    found = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)  # rows 2, 1; 4, 0; 3
-    assert [batch["input_mask"].sum(axis=1).tolist() for batch in found] == [[9, 5], [4, 3], [2]]
-    assert all((batch["input_ids"] == batch["input_ids"][:, :1] * batch["input_mask"]).all() for batch in found)
-    assert [batch["input_ids"].shape for batch in found] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
+    made = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)  # rows 2, 1; 4, 0; 3
+    assert [batch["input_mask"].sum(axis=1).tolist() for batch in made] == [[9, 5], [4, 3], [2]]
+    assert all((batch["input_ids"] == batch["input_ids"][:, :1] * batch["input_mask"]).all() for batch in made)
+    assert [batch["input_ids"].shape for batch in made] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS % 3 + 1, np.array([4])], ids=["many", "ties", "one"])
@@ -203,8 +203,8 @@ def test_evaluation_sees_every_example_once_and_ends_with_the_rest(batch_size):
 @pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])
 def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, budget):
     monkeypatch.setattr(batching, "_EVAL_TOKENS", budget)
-    found = padded(make_features(LENGTHS), None)
-    sizes = [batch["input_ids"].size for batch in found]
-    assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))
+    made = padded(make_features(LENGTHS), None)
+    sizes = [batch["input_ids"].size for batch in made]
+    assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, made))
     # And is not smaller than it must be: one more example of the same length would not fit.
-    assert all(size + batch["input_ids"].shape[1] > budget for size, batch in zip(sizes[:-1], found[:-1]))
+    assert all(size + batch["input_ids"].shape[1] > budget for size, batch in zip(sizes[:-1], made[:-1]))

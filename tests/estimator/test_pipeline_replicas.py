@@ -31,9 +31,9 @@ def parts(input_fn, replicas, machines):
     """Returns, for each step, what each replica gets."""
     by_machine = []
     for machine in range(machines):
-        found = list(input_fn(tf.distribute.InputContext(machines, machine, replicas)).as_numpy_iterator())
+        batches = list(input_fn(tf.distribute.InputContext(machines, machine, replicas)).as_numpy_iterator())
         local = replicas // machines
-        by_machine.append([found[start : start + local] for start in range(0, len(found), local)])
+        by_machine.append([batches[start : start + local] for start in range(0, len(batches), local)])
     return [list(itertools.chain.from_iterable(step)) for step in zip(*by_machine)]
 
 
@@ -90,10 +90,10 @@ def test_the_next_step_is_put_together_while_one_is_computed(monkeypatch, replic
 def test_rows_that_belong_together_reach_one_replica_whole():
     rows = np.array([3, 1, 2, 4, 2, 2, 3])
     owners = np.repeat(np.arange(7), rows).astype(np.int32)
-    found = dataclasses.replace(
+    together = dataclasses.replace(
         labelled(owners + 1, np.ones(17, np.int32), np.ones(17, np.int32), np.arange(17, dtype=np.int32), owners), together=True
     )
-    steps = parts(train_input_fn(found, Schedule(7, 4, 2.0), seed=3), 2, 1)
+    steps = parts(train_input_fn(together, Schedule(7, 4, 2.0), seed=3), 2, 1)
     assert [sum(int(part["groups"][-1]) + 1 for part in step) for step in steps] == [4, 4, 4]
     assert all(part["global_weight"] == 4 for step in steps for part in step)
     for part in itertools.chain.from_iterable(steps):

@@ -118,5 +118,5 @@ def test_xla_trains_to_the_same_losses_and_compiles_once(tmp_path, pretrained):
     # Of each compilation a file: module_0012.cluster_3__..., of which no cluster needs two, as all batches have one shape.
     clusters = [path.name.split(".")[1] for path in (tmp_path / "dump").glob("module_*.before_optimizations.txt")]
     assert len(clusters) == len(set(clusters)) > 0
-    found = [line["loss"] for line in toy.metrics_lines(tmp_path / "xla")]
-    np.testing.assert_allclose(found, train_for_xla(tmp_path / "plain", pretrained, xla=False), atol=1e-4)
+    losses = [line["loss"] for line in toy.metrics_lines(tmp_path / "xla")]
+    np.testing.assert_allclose(losses, train_for_xla(tmp_path / "plain", pretrained, xla=False), atol=1e-4)

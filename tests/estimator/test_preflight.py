@@ -89,8 +89,8 @@ def test_a_checkpoint_that_does_not_fit_or_is_torn_is_named(tmp_path, changes, s
         data = tmp_path / "bert_model.ckpt.data-00000-of-00001"
         data.write_bytes(data.read_bytes()[:size])
     reader = CheckpointReader(tmp_path / "bert_model.ckpt")
-    found = preflight.check_checkpoint(reader, plan_restore(reader, dataclasses.replace(CONFIG, **changes), ()))
-    assert [problem in line for line in found] == ([True] if problem else [])
+    lines = preflight.check_checkpoint(reader, plan_restore(reader, dataclasses.replace(CONFIG, **changes), ()))
+    assert [problem in line for line in lines] == ([True] if problem else [])
 
 
 SPAN = SpanExample("q", "Who?", "Ann left.", (Answer("Ann", 0),))

@@ -54,10 +54,10 @@ def at_once(tmp_path_factory, train):
 
 @pytest.mark.parametrize("step", [7, 14, 28, LAST])
 def test_every_checkpoint_holds_rows_as_they_are_at_its_step(deferred, at_once, step):
-    found, expected = toy.entries(deferred, step), toy.entries(at_once, step)
-    assert found.keys() == expected.keys()
+    actual, expected = toy.entries(deferred, step), toy.entries(at_once, step)
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(actual[name], value, rtol=0, atol=1e-6, err_msg=name)
 
 
 def columns(folder, *names):

@@ -63,16 +63,16 @@ def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
             data=slow_features(),
             training={"save_checkpoints_steps": 1000},
         )
-    found = timing(tmp_path)
-    assert found["diagnosis"]["kind"] == INPUT_BOUND
-    assert found["diagnosis"]["text"] in caplog.text
-    assert 0.5 * SLOW < found["reader"]["p50"] < found["batch"]["p50"] < 3 * SLOW
+    account = timing(tmp_path)
+    assert account["diagnosis"]["kind"] == INPUT_BOUND
+    assert account["diagnosis"]["text"] in caplog.text
+    assert 0.5 * SLOW < account["reader"]["p50"] < account["batch"]["p50"] < 3 * SLOW
 
 
 def test_the_first_steps_are_kept_apart(tiny):
-    found = timing(tiny)
-    assert (found["first_steps"], found["traced_steps"], found["steps"]) == (5, 0, STEPS - 5)
-    assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
+    account = timing(tiny)
+    assert (account["first_steps"], account["traced_steps"], account["steps"]) == (5, 0, STEPS - 5)
+    assert account["first_seconds"] > 5 * account["batch"]["p99"]  # the first builds the graph
 
 
 def test_a_short_run_says_so_and_micro_batches_are_one_step(tmp_path, caplog):
@@ -105,11 +105,11 @@ def test_saves_and_evaluations_have_their_own_part_of_the_wall_time(tmp_path, mo
     plan = EvaluationPlan(4, toy.make_forward, measure, "eval_loss")
     with WALL.run():
         toy.train(tmp_path, schedule=Schedule(24, 4, 2), training={"evaluation": plan, "save_checkpoints_steps": 6})
-        found = WALL.account()
+        account = WALL.account()
     # Of 12 steps the 4th, 6th, 8th and 12th are saved; the 4th, 8th and 12th are evaluated, and no step follows the last.
-    assert found.parts["saves"] >= 4 * slow
-    assert found.parts["evaluations"] >= 3 * slow
-    assert {"graph", "first_steps", "steps", "log", "between", "closing"} < found.parts.keys()
+    assert account.parts["saves"] >= 4 * slow
+    assert account.parts["evaluations"] >= 3 * slow
+    assert {"graph", "first_steps", "steps", "log", "between", "closing"} < account.parts.keys()
 
 
 def test_reports_have_the_costs_of_their_steps_and_count_real_tokens(tiny):
@@ -130,10 +130,10 @@ def one_core():
 
 @APART
 def test_a_slow_all_reduce_makes_a_run_communication_bound(one_core):
-    found = one_core["timing"]
-    assert found["diagnosis"]["kind"] == COMMUNICATION_BOUND, found["diagnosis"]["text"]
+    account = one_core["timing"]
+    assert account["diagnosis"]["kind"] == COMMUNICATION_BOUND, account["diagnosis"]["text"]
     assert (
-        0.9 * one_core["seconds"] < found["communication"]["p50"] < 2 * one_core["seconds"]
+        0.9 * one_core["seconds"] < account["communication"]["p50"] < 2 * one_core["seconds"]
     )  # both replicas wait at the same time
 
 

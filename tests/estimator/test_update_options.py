@@ -69,13 +69,13 @@ def train(*, steps=STEPS, config=CONFIG, **options) -> Trained:
         return Trained(losses, rates, norms, state, {operation.name for operation in graph.get_operations()})
 
 
-def assert_same(found: Trained, expected: Trained) -> None:
+def assert_same(actual: Trained, expected: Trained) -> None:
     """Compares losses and weights; no loss depends on the bias of keys, whose gradient is rounding."""
-    np.testing.assert_allclose(found.losses, expected.losses, atol=1e-6)
-    np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-5)
+    np.testing.assert_allclose(actual.losses, expected.losses, atol=1e-6)
+    np.testing.assert_allclose(actual.norms, expected.norms, rtol=1e-5)
     for name in START.keys() & expected.state.keys():
         if not name.endswith("key/bias"):
-            np.testing.assert_allclose(found.state[name], expected.state[name], rtol=0, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(actual.state[name], expected.state[name], rtol=0, atol=1e-6, err_msg=name)
 
 
 def changed(trained: Trained) -> set[str]:
@@ -112,12 +112,12 @@ def test_micro_batches_drop_different_elements_and_the_seed_repeats_them():
         with tf.Graph().as_default() as graph:
             spec = build(same, batch, config=wide.CONFIG, dropout=True, micro_batches=batch, defer_embeddings=False)
             starts = [tf1.global_variables_initializer(), tf1.local_variables_initializer()]
-        found = []
+        losses_of_steps = []
         for _ in range(sessions):
             with tf1.Session(graph=graph) as session:
                 session.run(starts)
-                found.append(session.run(spec.loss))
-        return found
+                losses_of_steps.append(session.run(spec.loss))
+        return losses_of_steps
 
     (alone,), (twice, again) = losses(1, 1), losses(2, 2)
     assert twice == again

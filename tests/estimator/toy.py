@@ -109,8 +109,8 @@ def make_forward(machine: Machine | None = None) -> Forward:
 
 def measure(forward: Forward, data: Features) -> dict[str, float]:
     """Accuracy and loss of the weights that are loaded."""
-    found = evaluate_logits(HEAD, ("0", "1"), ("accuracy",), forward.outputs(data)["logits"], label_ids(data))
-    return {f"eval_{name}": value for name, value in found.values.items()}
+    evaluation = evaluate_logits(HEAD, ("0", "1"), ("accuracy",), forward.outputs(data)["logits"], label_ids(data))
+    return {f"eval_{name}": value for name, value in evaluation.values.items()}
 
 
 def forward(folder: Path, data: Features) -> tuple[np.ndarray, int]:

@@ -34,14 +34,14 @@ def test_profile_prints_all_tables_or_one_in_part(call, tmp_path):
     heads = [line.split()[0] for line in out.splitlines() if line.startswith(("model", "phase", "type ", "scope", "ms/step"))]
     assert heads == ["model", "phase", "type", "scope", "ms/step"]
     assert str(bert_tf.profile(tmp_path)) + "\n" == out
-    found = json.loads(call("profile", "--table=groups", tmp_path, "--depth=1", "--format=json")[1])
-    assert [row["path"] for row in found.pop("groups")] == ["bert", "(clip)"]
-    assert not found
-    found = json.loads(call("profile", tmp_path, "--top=2", "--format=json", "--matmul_peak_gflops=0.0576")[1])
+    tables = json.loads(call("profile", "--table=groups", tmp_path, "--depth=1", "--format=json")[1])
+    assert [row["path"] for row in tables.pop("groups")] == ["bert", "(clip)"]
+    assert not tables
+    tables = json.loads(call("profile", tmp_path, "--top=2", "--format=json", "--matmul_peak_gflops=0.0576")[1])
     names = [recorded.BATCH, recorded.PRODUCT]
-    assert [row["name"] for row in found["ops"]] == [row.name for row in bert_tf.profile(tmp_path, top=2).ops] == names
-    assert found["model"]["total"]["time_us"] == 56
-    assert found["model"]["total"]["of_peak"] == pytest.approx(1)  # of the given peak, not of the measured one
+    assert [row["name"] for row in tables["ops"]] == [row.name for row in bert_tf.profile(tmp_path, top=2).ops] == names
+    assert tables["model"]["total"]["time_us"] == 56
+    assert tables["model"]["total"]["of_peak"] == pytest.approx(1)  # of the given peak, not of the measured one
     assert call("profile", tmp_path, "--table=ops", "--top=2")[1].count("\n") == 4  # head, two rows, how many are left
     rows = list(csv.DictReader(call("profile", tmp_path, "--table=ops", "--format=tsv")[1].splitlines(), delimiter="\t"))
     assert len(rows) == 9
@@ -54,18 +54,18 @@ def test_a_trace_is_summed_and_two_are_compared_and_the_peak_of_a_step_found(cal
     assert (status, err) == (0, "")
     assert out.startswith("18 operations, 17 outputs")
     assert str(bert_tf.memory_report(trace)) == out
-    found = json.loads(call("memory", "report", "--json", trace, "--depth=1", "--top=3")[1])
-    assert found["requested_bytes"] == REQUESTED
-    assert {scope.count("/") for scope in found["by_scope"]} == {0}
-    assert len(found["largest"]) == 3
+    printed = json.loads(call("memory", "report", "--json", trace, "--depth=1", "--top=3")[1])
+    assert printed["requested_bytes"] == REQUESTED
+    assert {scope.count("/") for scope in printed["by_scope"]} == {0}
+    assert len(printed["largest"]) == 3
     assert json.loads(call("memory", "diff", trace, trace, "--json")[1])["only_b"]["count"] == 0
     assert "outputs of another size: 0" in call("memory", "diff", trace, trace)[1]
     assert bert_tf.memory_diff(trace, trace).value["only_b"]["count"] == 0
     head = "step 8, cpu: 210 MB at the peak, 2.0 ms after the first allocation"
     assert call("memory", "peak", live)[1].startswith(head)
     status, out, err = call("memory", "peak", live, "--json", "--top=1", "--allocator=cpu")
-    found = json.loads(out)
-    assert (status, err, found["peak_bytes"], len(found["largest"])) == (0, "", 200 << 20, 1)
+    printed = json.loads(out)
+    assert (status, err, printed["peak_bytes"], len(printed["largest"])) == (0, "", 200 << 20, 1)
 
 
 @pytest.mark.parametrize(("action", "count"), [("report", 2), ("peak", 1)])

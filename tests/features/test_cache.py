@@ -50,11 +50,11 @@ def test_the_first_call_builds_and_the_second_reads_the_same_features(tmp_path):
     folder = tmp_path / "new" / "folder"
     built, cached = load_or_build(folder, KEY, FIELDS, features)
     assert (cached, built.token_ids.tolist()) == (False, [2, 7, 3, 2, 3])
-    found, cached = load_or_build(folder, KEY, FIELDS, never)
-    assert (cached, found.truncated) == (True, 4)
+    read, cached = load_or_build(folder, KEY, FIELDS, never)
+    assert (cached, read.truncated) == (True, 4)
     for name, column in features().columns().items():
-        np.testing.assert_array_equal(found.columns()[name], column)
-        assert found.columns()[name].dtype == np.int32
+        np.testing.assert_array_equal(read.columns()[name], column)
+        assert read.columns()[name].dtype == np.int32
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -62,9 +62,9 @@ def test_windows_labels_of_any_kind_and_that_rows_stay_together_are_kept(tmp_pat
     windows = dataclasses.replace(features(), example_ids=np.array([0, 0], np.int32), together=together)
     made = relabelled(windows, np.array([[0, 1], [1, 1]], np.float32))
     load_or_build(tmp_path, KEY, made.fields, lambda: made)
-    found, _ = load_or_build(tmp_path, KEY, made.fields, never)
-    assert (found.examples, found.together, found.units) == (1, together, 1 if together else 2)
-    assert (label_ids(found).tolist(), label_ids(found).dtype) == ([[0, 1], [1, 1]], np.float32)
+    read, _ = load_or_build(tmp_path, KEY, made.fields, never)
+    assert (read.examples, read.together, read.units) == (1, together, 1 if together else 2)
+    assert (label_ids(read).tolist(), label_ids(read).dtype) == ([[0, 1], [1, 1]], np.float32)
 
 
 def test_digests_do_not_depend_on_the_run():
@@ -115,8 +115,8 @@ def test_a_damaged_or_foreign_file_is_rebuilt(stored, damage):
         rewrite(stored, **damage)
     else:
         stored.write_bytes(damage(stored.read_bytes()))
-    found, cached = load_or_build(stored.parent, KEY, FIELDS, lambda: features(label=0))
-    assert (cached, label_ids(found).tolist()) == (False, [0, 0])
+    read, cached = load_or_build(stored.parent, KEY, FIELDS, lambda: features(label=0))
+    assert (cached, label_ids(read).tolist()) == (False, [0, 0])
     again, cached = load_or_build(stored.parent, KEY, FIELDS, never)
     assert (cached, label_ids(again).tolist()) == (True, [0, 0])
 

@@ -60,11 +60,11 @@ def tagged(**changes) -> Features:
 def test_batches_are_padded_at_the_end(rows, tokens, expected):
     with pytest.raises(ValueError, match="a row has 6 tokens, the batch is padded to 5"):
         features().batch(np.array([1, 2]), 5)
-    found = features().batch(np.array(rows, np.int64), tokens)
-    assert {name: found[name].tolist() for name in expected} == expected
-    assert list(found) == [field.name for field in (*INPUTS, LABEL)]
+    batch = features().batch(np.array(rows, np.int64), tokens)
+    assert {name: batch[name].tolist() for name in expected} == expected
+    assert list(batch) == [field.name for field in (*INPUTS, LABEL)]
     for field in (*INPUTS, LABEL):
-        assert (found[field.name].shape, found[field.name].dtype) == (field.shape(len(rows), tokens), np.int32)
+        assert (batch[field.name].shape, batch[field.name].dtype) == (field.shape(len(rows), tokens), np.int32)
 
 
 @pytest.mark.parametrize("original", [features(), tagged()], ids=["rows", "tokens and slots"])
@@ -76,19 +76,19 @@ def test_columns_make_the_features_again(original):
 
 def test_values_of_tokens_and_slots_are_padded_and_what_lies_beside_batches_stays_out():
     assert tagged().batch(np.array([1, 0]), 7)["tags"].tolist() == [[6, 7, 8, -1, -1, -1, -1], [0, 1, 2, 3, 4, 5, -1]]
-    found = tagged().batch(np.array([1, 2, 0]), 6)  # to the row with most slots
-    assert found[SLOTS.name].tolist() == [0, 1, 2]
-    assert found["places"].tolist() == [[0, 0], [2, 0], [4, 1]]
-    assert found["hot"].tolist() == [[[0, 0], [0, 0]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]
+    batch = tagged().batch(np.array([1, 2, 0]), 6)  # to the row with most slots
+    assert batch[SLOTS.name].tolist() == [0, 1, 2]
+    assert batch["places"].tolist() == [[0, 0], [2, 0], [4, 1]]
+    assert batch["hot"].tolist() == [[[0, 0], [0, 0]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]
     assert tagged().batch(np.array([1]), 6)["places"].shape == (1, 0)
     for field in tagged().batch_fields:
         array = tagged().batch(np.array([0, 2]), 8)[field.name]
         assert (array.shape, array.dtype) == (field.shape(2, 8, 2), field.dtype)
     offsets = Field("offsets", TOKEN, in_batches=False)
-    found = tagged(targets={"tags": np.zeros(15, np.int32), "offsets": np.arange(15, dtype=np.int32)}, fields=(TAGS, offsets))
-    assert "offsets" not in found.batch(np.array([0]), 6)
-    assert offsets not in found.batch_fields
-    assert found.columns()["offsets"].tolist() == list(range(15))
+    batch = tagged(targets={"tags": np.zeros(15, np.int32), "offsets": np.arange(15, dtype=np.int32)}, fields=(TAGS, offsets))
+    assert "offsets" not in batch.batch(np.array([0]), 6)
+    assert offsets not in batch.batch_fields
+    assert batch.columns()["offsets"].tolist() == list(range(15))
 
 
 def test_a_row_weighs_one_where_nothing_else_is_said_and_examples_that_add_nothing_are_known():
@@ -145,12 +145,12 @@ def together(rows=(3, 1, 2)) -> Features:
 def test_units_are_rows_unless_rows_stay_together():
     assert (features().units, features().unit_lengths.tolist()) == (3, [6, 3, 6])
     assert features().rows_of(np.array([2, 0])).tolist() == [2, 0]
-    found = together()
-    assert (found.units, found.unit_rows.tolist(), found.unit_lengths.tolist()) == (3, [3, 1, 2], [3, 4, 6])
-    rows = found.rows_of(np.array([2, 0, 2]))
+    grouped = together()
+    assert (grouped.units, grouped.unit_rows.tolist(), grouped.unit_lengths.tolist()) == (3, [3, 1, 2], [3, 4, 6])
+    rows = grouped.rows_of(np.array([2, 0, 2]))
     assert rows.tolist() == [4, 5, 0, 1, 2, 4, 5]
-    assert found.weight(found.rows_of(np.array([2, 0]))) == 2  # the loss has a term for each unit
-    batch = found.batch(rows, 6)
+    assert grouped.weight(grouped.rows_of(np.array([2, 0]))) == 2  # the loss has a term for each unit
+    batch = grouped.batch(rows, 6)
     assert batch["groups"].tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert batch["label_ids"].tolist() == rows.tolist()
-    assert [field.name for field in found.batch_fields] == list(batch)
+    assert [field.name for field in grouped.batch_fields] == list(batch)

@@ -167,6 +167,6 @@ def test_truncated_are_the_examples_that_lose_tokens(name, examples):
     rows, truncated = kept(name, examples)
     losing = 0
     for (first, second, _), of_example in zip(examples, rows):
-        found = [{number for row in of_example for number in row[text]} for text in (0, 1)]
-        losing += found != [set(range(first)), set(range(second))]
+        numbers = [{number for row in of_example for number in row[text]} for text in (0, 1)]
+        losing += numbers != [set(range(first)), set(range(second))]
     assert truncated == losing

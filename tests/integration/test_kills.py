@@ -198,8 +198,8 @@ def test_it_learns_and_parts_of_a_batch_add_up(plain, problem, tmp_path):
         pytest.skip("the loss compares the examples of a part")
     steps = 120 if problem in ("choice", "similarity") else 4  # that the others learn is shown by tests of their own
     families.run(plain(tmp_path / "whole", num_train_steps=steps))
-    found = families.losses(tmp_path / "whole")
-    assert steps == 4 or np.mean(found[-10:]) < 0.7 * np.mean(found[:10])
+    losses = families.losses(tmp_path / "whole")
+    assert steps == 4 or np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
     families.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", steps=4)
 
 
@@ -211,9 +211,9 @@ def test_a_run_is_reported_and_a_batch_job_predicts_the_same(problem, trained, d
     if problem in ("choice", "similarity"):  # others have layouts of their own, and tests
         output = tmp_path / "predictions.tsv"
         bert_tf.predict_files(checkpoint=trained, input=data / "test.jsonl", output=output)
-        found, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
-        assert [row[0] for row in found] == [row[0] for row in expected]
-        numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
+        actual, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
+        assert [row[0] for row in actual] == [row[0] for row in expected]
+        numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (actual, expected)]
         np.testing.assert_allclose(*numbers, atol=1e-5)
 
 

@@ -80,9 +80,9 @@ def two_processes(tmp_path_factory, flags_of):
 
 
 def test_two_machines_learn_what_two_devices_learn_and_the_chief_evaluates_and_predicts(one_process, two_processes):
-    expected, found = ([line["loss"] for line in metrics_lines(folder)] for folder in (one_process, two_processes[0]))
-    assert len(found) == STEPS
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    expected, actual = ([line["loss"] for line in metrics_lines(folder)] for folder in (one_process, two_processes[0]))
+    assert len(actual) == STEPS
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
     folder, (chief, worker) = two_processes
     assert f"global_step = {STEPS}" in (folder / "eval_results.txt").read_text()
     assert (folder / "predictions.tsv").exists()

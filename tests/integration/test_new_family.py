@@ -82,10 +82,10 @@ def test_it_learns_with_windows_as_rows_tags_every_word_and_is_reported(trained)
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert "tag accuracy" in page
     assert toy_tags.NAME in page
-    found = reading.objects(trained / "predictions.jsonl")
-    assert [line["id"] for line in found] == [f"test-{number}" for number in range(1, 10)]
-    assert [len(line["tags"]) for line in found] == [len(words) for words, _ in TEXTS["test"]]
-    right = [guess == tag for line, (_, tags) in zip(found, TEXTS["test"]) for guess, tag in zip(line["tags"], tags)]
+    predictions = reading.objects(trained / "predictions.jsonl")
+    assert [line["id"] for line in predictions] == [f"test-{number}" for number in range(1, 10)]
+    assert [len(line["tags"]) for line in predictions] == [len(words) for words, _ in TEXTS["test"]]
+    right = [guess == tag for line, (_, tags) in zip(predictions, TEXTS["test"]) for guess, tag in zip(line["tags"], tags)]
     assert np.mean(right) > 0.9
 
 
@@ -95,9 +95,9 @@ def test_batch_jobs_and_programs_know_it(tmp_path, trained, data):
     (output,) = bert_tf.predict_files(checkpoint=trained, input=data / "test.tsv", output=tmp_path / "tags.jsonl")
     assert output.read_text() == (trained / "predictions.jsonl").read_text()
     with bert_tf.load(trained) as model:
-        found = model.predict([words for words, _ in TEXTS["dev"]])
+        predictions = model.predict([words for words, _ in TEXTS["dev"]])
         assert model.evaluate(TEXTS["dev"]).metrics["tag_accuracy"] == reading.results(trained)["eval_tag_accuracy"]
-    assert [len(one.label) for one in found] == [len(words) for words, _ in TEXTS["dev"]]
+    assert [len(one.label) for one in predictions] == [len(words) for words, _ in TEXTS["dev"]]
 
 
 def test_where_no_record_is_the_task_says_what_was_learned(without_record, tmp_path):

@@ -131,11 +131,11 @@ def test_predictions_of_the_run_are_predicted_again(finished, project, tmp_path)
     output = tmp_path / "again.tsv"
     flags = [f"--checkpoint={finished[0]}", f"--input={project.data_dir / 'test.tsv'}", f"--output={output}"]
     assert main(["x", "predict", *flags]) == 0
-    found, expected = (
+    actual, expected = (
         np.array([line.split("\t")[2:] for line in path.read_text().splitlines()[1:]], float)
         for path in (output, finished[0] / "predictions.tsv")
     )
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 def test_every_key_is_on_the_page():

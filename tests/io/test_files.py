@@ -108,8 +108,8 @@ def billion(levels: int) -> str:
     ids=str,
 )
 def test_json_that_cannot_be_used(text, line, problem):
-    found = error_of(documents.parse_json, text)
-    assert (found.line, found.problem) == (line, problem)
+    error = error_of(documents.parse_json, text)
+    assert (error.line, error.problem) == (line, problem)
 
 
 @pytest.mark.parametrize("limit", [1000, 20_000])
@@ -142,9 +142,9 @@ def test_yaml_that_is_nested_too_deeply_is_refused_whatever_the_recursion_limit(
     ids=lambda value: str(value)[:20],
 )
 def test_yaml_that_cannot_be_used(text, line, problem):
-    found = error_of(documents.parse_yaml, text)
-    assert found.problem.startswith(problem or "")
-    assert found.line == line or found.problem.startswith("nested")
+    error = error_of(documents.parse_yaml, text)
+    assert error.problem.startswith(problem or "")
+    assert error.line == line or error.problem.startswith("nested")
 
 
 def test_values_are_those_of_the_text_with_aliases_and_merges_within_measure_and_a_row_may_hold_anything():

@@ -115,25 +115,25 @@ def model(run, project):
 
 
 def test_predictions_have_label_and_probabilities_in_the_order_of_the_rows(model):
-    found = model.predict(PAIRS)
-    assert [one.id for one in found] == ["row-0", "row-1", "row-2"]
-    for one in found:
+    predictions = model.predict(PAIRS)
+    assert [one.id for one in predictions] == ["row-0", "row-1", "row-2"]
+    for one in predictions:
         assert sum(one.probabilities.values()) == pytest.approx(1.0)
         assert one.label == max(one.probabilities, key=one.probabilities.get)
     alone = [model.predict([pair])[0].probabilities["1"] for pair in PAIRS]
-    np.testing.assert_allclose([one.probabilities["1"] for one in found], alone, rtol=1e-5)
+    np.testing.assert_allclose([one.probabilities["1"] for one in predictions], alone, rtol=1e-5)
 
 
 def test_predictions_as_a_data_frame_have_the_columns_of_files_and_the_index_of_the_rows(model):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(PAIRS, columns=["text_a", "text_b"], index=[30, 10, 20])
-    found, listed = model.predict(frame, as_frame=True), model.predict(frame)
-    assert list(found.index) == [30, 10, 20]
-    assert list(found.columns) == ["id", "label", "probability_0", "probability_1"]
-    assert [one.id for one in listed] == list(found["id"]) == ["30", "10", "20"]
-    assert list(found["label"]) == [one.label for one in listed]
-    np.testing.assert_allclose(found["probability_1"], [one.probabilities["1"] for one in listed], rtol=1e-6)
-    assert list(frame.join(found, rsuffix="_of_model").index) == [30, 10, 20]
+    table, listed = model.predict(frame, as_frame=True), model.predict(frame)
+    assert list(table.index) == [30, 10, 20]
+    assert list(table.columns) == ["id", "label", "probability_0", "probability_1"]
+    assert [one.id for one in listed] == list(table["id"]) == ["30", "10", "20"]
+    assert list(table["label"]) == [one.label for one in listed]
+    np.testing.assert_allclose(table["probability_1"], [one.probabilities["1"] for one in listed], rtol=1e-6)
+    assert list(frame.join(table, rsuffix="_of_model").index) == [30, 10, 20]
     assert list(model.predict(PAIRS, as_frame=True).index) == [0, 1, 2]
     assert model.predict([]) == []
     assert list(model.predict([], as_frame=True).columns) == ["id", "label"]
@@ -251,9 +251,9 @@ def in_a_fork(work) -> str:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as said:
-        found = said.read()
+        text = said.read()
     os.waitpid(child, 0)
-    return found
+    return text
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")

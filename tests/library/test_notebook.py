@@ -28,8 +28,8 @@ def test_the_quickstart_ends_in_a_model_and_its_report(tmp_path, monkeypatch):
     notebook = executed(tmp_path)
     lines = [line for output in outputs_of(notebook) for line in output.get("text", "").splitlines()]
     values = " ".join(output.data.get("text/plain", "") for output in outputs_of(notebook) if "data" in output)
-    found = re.search(r"(\d+) suspects, (\d+) of 20 wrong labels among them", values)
-    assert int(found[2]) >= 10
+    match = re.search(r"(\d+) suspects, (\d+) of 20 wrong labels among them", values)
+    assert int(match[2]) >= 10
     page = notebook.cells[-1]
     assert "<iframe srcdoc=" in page.outputs[0].data["text/html"]
     assert any("the run is in out/quickstart, its report in out/quickstart/report.html" in line for line in lines)

@@ -106,7 +106,7 @@ def test_scores_of_classes_are_scikit_learn_s(shape):
         ([0] * 95 + [1] * 5, [0] * 89 + [1] * 10 + [0], "abc", None),  # 4 of 5 found, with 6 false alarms
         ([0] * 95 + [1] * 5, [1] * 6 + [0] * 93 + [1], "abc", "90 of 100 right, the majority class alone gives 95"),
         ([0, 0, 1, 2], [1, 0, 2, 2], "abc", "2 of 4 right, the majority class alone gives 2"),
-        *(([1.0, 2.0, 4.0], found, "", "no positive correlation") for found in ([3.0, 3.0, 3.0], [3.0, 2.0, 1.0])),
+        *(([1.0, 2.0, 4.0], scores, "", "no positive correlation") for scores in ([3.0, 3.0, 3.0], [3.0, 2.0, 1.0])),
         ([1.0, 2.0, 4.0], [0.0, 0.1, 0.1], "", None),
         (SETS, np.zeros_like(SETS), "abc", "all examples get the same labels"),
         (SETS, PREDICTED_SETS, "abc", None),
@@ -221,11 +221,11 @@ def drawn(name: str, truth: float, examples: int, rng: np.random.Generator) -> t
 def test_intervals_of_resamples_hold_the_truth_in_95_of_100_cases(name, examples, truth):
     rng = np.random.default_rng(5)
     expected = METRICS[name](*drawn(name, truth, 4_000_000, rng))
-    found = [
+    resampled = [
         confidence_intervals([name], *drawn(name, truth, examples, rng), seed=turn, resamples=1000).get(name)
         for turn in range(1000)
     ]
-    known = [low <= expected <= high for low, high in filter(None, found)]
+    known = [low <= expected <= high for low, high in filter(None, resampled)]
     assert len(known) >= 990  # the others have only right predictions
     assert 0.92 <= np.mean(known) <= 0.98
 
@@ -252,9 +252,9 @@ def test_groups_of_examples_say_the_same_as_examples(monkeypatch):
     cases = of_sides(1800)
     grouped = [confidence_intervals([name], *sides)[name] for name, sides in cases]
     monkeypatch.setattr(intervals, "_GROUPS", 1800)
-    for (name, sides), found in zip(cases, grouped):
+    for (name, sides), by_group in zip(cases, grouped):
         expected = confidence_intervals([name], *sides)[name]
-        assert found == pytest.approx(expected, abs=0.1 * np.ptp(expected)), name
+        assert by_group == pytest.approx(expected, abs=0.1 * np.ptp(expected)), name
 
 
 @pytest.mark.parametrize("examples", [1, 3])
@@ -265,9 +265,9 @@ def test_few_examples_have_an_interval_or_none(examples):
         (SET_METRICS, sets(examples)),
         (CORRELATIONS, numbers(examples)),
     ):
-        found = confidence_intervals(names, *sides)
-        assert all(-1.0 <= low <= high <= 1.0 for low, high in found.values())
-        assert {"accuracy", "subset_accuracy"} & set(names) <= found.keys()
+        ends = confidence_intervals(names, *sides)
+        assert all(-1.0 <= low <= high <= 1.0 for low, high in ends.values())
+        assert {"accuracy", "subset_accuracy"} & set(names) <= ends.keys()
 
 
 def test_shares_have_the_interval_of_wilson_from_which_that_of_f1_follows_and_sums_that_of_their_metric():
@@ -280,8 +280,8 @@ def test_shares_have_the_interval_of_wilson_from_which_that_of_f1_follows_and_su
     assert confidence_intervals(["f1"], labels, predictions)["f1"] == expected
     labels, predictions = sets(80)
     sums = np.stack([(labels * predictions).sum(axis=1), labels.sum(axis=1), predictions.sum(axis=1)], axis=1)
-    found = intervals.of_sums(lambda of: 2 * of[:, 0] / (of[:, 1] + of[:, 2]), sums)
-    assert found == pytest.approx(confidence_intervals(["micro_f1"], labels, predictions)["micro_f1"])
+    interval = intervals.of_sums(lambda of: 2 * of[:, 0] / (of[:, 1] + of[:, 2]), sums)
+    assert interval == pytest.approx(confidence_intervals(["micro_f1"], labels, predictions)["micro_f1"])
 
 
 def test_seed_level_and_what_does_not_vary():
@@ -294,9 +294,9 @@ def test_seed_level_and_what_does_not_vary():
     names = ["f1", "matthews_correlation", "accuracy"]
     assert list(confidence_intervals(names, labels, labels)) == ["f1", "accuracy"]  # the order of the names
     for same in (np.zeros_like(labels), np.ones_like(labels)):
-        found = confidence_intervals(names, labels, same)
-        assert "accuracy" in found
-        assert "matthews_correlation" not in found
+        ends = confidence_intervals(names, labels, same)
+        assert "accuracy" in ends
+        assert "matthews_correlation" not in ends
     assert confidence_intervals(["f1"], *shares(9, 9)) == {}  # class 1 is nowhere
     for sums in (np.ones([1, 2]), np.ones([9, 2])):
         assert intervals.of_sums(lambda of: of[:, 0] / of[:, 1], sums) is None

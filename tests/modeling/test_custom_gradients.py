@@ -87,8 +87,8 @@ def test_gelu_in_half_precision_is_that_in_float64_over_the_whole_range(name, ro
     powers = np.geomspace(1e-4, 65504, 400)
     points = np.concatenate([-powers, [0], powers]).astype(dtype.as_numpy_dtype).astype(np.float64)
     exact = evaluate_at(points, getattr(custom_gradients, name), tf.float64)
-    for found, expected in zip(evaluate_at(points, getattr(room, name), dtype), exact):
-        np.testing.assert_allclose(found, expected, rtol=4 * epsilon, atol=4 * epsilon)
+    for actual, expected in zip(evaluate_at(points, getattr(room, name), dtype), exact):
+        np.testing.assert_allclose(actual, expected, rtol=4 * epsilon, atol=4 * epsilon)
 
 
 def evaluate_at(points, function, dtype):
@@ -103,8 +103,8 @@ def evaluate_at(points, function, dtype):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(tf.float64, 1e-12), (tf.float32, 2e-6)])
 def test_layer_norm_and_its_gradients_agree_with_autodiff(dtype, tolerance):
     inputs = RANDOM.normal(1, 2, [7, 5]), RANDOM.normal(size=5), RANDOM.normal(size=5)
-    found = with_gradients(lambda *x: custom_gradients.layer_norm(*x, EPSILON), *inputs, dtype=dtype)
-    for value, expected in zip(found, with_gradients(normal_rows, *inputs)):
+    actual = with_gradients(lambda *x: custom_gradients.layer_norm(*x, EPSILON), *inputs, dtype=dtype)
+    for value, expected in zip(actual, with_gradients(normal_rows, *inputs)):
         np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
 
 
@@ -124,8 +124,8 @@ def test_attention_and_its_gradients_agree_with_autodiff(queries, drops, pads):
     bias = np.zeros([B, 1, 1, T])
     bias[0, ..., 3:] = -10000 if pads else 0
     kept = RANDOM.choice([0, 1 / 0.7], size=[B, H, queries, T]) if drops else None
-    found = with_gradients(lean_attention(bias, kept), *inputs, dtype=tf.float32)
-    for value, expected in zip(found, with_gradients(attention_of(bias, kept), *inputs)):
+    actual = with_gradients(lean_attention(bias, kept), *inputs, dtype=tf.float32)
+    for value, expected in zip(actual, with_gradients(attention_of(bias, kept), *inputs)):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=3e-6)
 
 

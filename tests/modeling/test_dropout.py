@@ -27,12 +27,12 @@ def mask(rate=0.3, **options):
 @pytest.mark.parametrize("rate", [0.003, 0.1, 0.25, 0.5, 0.9])
 def test_in_half_precision_the_numbers_next_to_the_scale_have_it_as_their_mean(rate, dtype):
     scale = 65536 / (65536 - round(rate * 65536))
-    found = mask(rate, dtype=dtype, shape=(1 << 20,)).astype(np.float64)
-    kept = found[found > 0]
+    drawn = mask(rate, dtype=dtype, shape=(1 << 20,)).astype(np.float64)
+    kept = drawn[drawn > 0]
     step = float(np.spacing(dtype.as_numpy_dtype(scale)))
     assert np.abs(kept - scale).max() < step
     assert kept.mean() == pytest.approx(scale, abs=4 * step / 2 / np.sqrt(len(kept)) + step / 65536)
-    np.testing.assert_array_equal(found == 0, mask(rate, shape=(1 << 20,)) == 0)  # what float32 drops
+    np.testing.assert_array_equal(drawn == 0, mask(rate, shape=(1 << 20,)) == 0)  # what float32 drops
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
@@ -45,9 +45,9 @@ def test_drops_its_share_and_keeps_the_mean_by_one_other_number(rate):
 
 
 def test_a_rate_is_kept_to_its_last_bit():
-    found = mask(65535 / 65536, shape=(1 << 20,))
-    assert 4 <= (found == 65536).sum() <= 32  # one of 65536 levels stays, 16 are expected
-    assert (found != 0).sum() == (found == 65536).sum()
+    drawn = mask(65535 / 65536, shape=(1 << 20,))
+    assert 4 <= (drawn == 65536).sum() <= 32  # one of 65536 levels stays, 16 are expected
+    assert (drawn != 0).sum() == (drawn == 65536).sum()
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (5, 1), (2, 3, 7), (4, 4), (0, 3)], ids=str)
@@ -90,9 +90,9 @@ def test_what_is_drawn_later_continues_where_the_stream_was():
         streams = (dropout, later)
         return [[stream.mask(tf.constant(SHAPE), rate, tf.float32) for rate in (0.3, 0.5)] for stream in streams]
 
-    found, again = evaluate(build)
-    np.testing.assert_array_equal(again, found)
-    np.testing.assert_array_equal(found, masks(0.3, 0.3, 0.5)[1:])
+    drawn, again = evaluate(build)
+    np.testing.assert_array_equal(again, drawn)
+    np.testing.assert_array_equal(drawn, masks(0.3, 0.3, 0.5)[1:])
 
 
 def test_what_is_drawn_later_waits():

@@ -169,10 +169,10 @@ def test_what_padding_holds_changes_no_bit_of_a_vector_nor_of_a_gradient(executi
     real = inputs[1] == 1
     garbage = [np.where(real, original, other) for original, other in zip(inputs, others)]
     assert (garbage[0] != inputs[0]).any()
-    found, expected = learn(garbage, execution), learn_of_lengths(execution, (3, 2), 6)
-    np.testing.assert_array_equal(found[0], expected[0])
+    actual, expected = learn(garbage, execution), learn_of_lengths(execution, (3, 2), 6)
+    np.testing.assert_array_equal(actual[0], expected[0])
     for name, gradient in expected[1].items():
-        np.testing.assert_array_equal(found[1][name], gradient, err_msg=name)
+        np.testing.assert_array_equal(actual[1][name], gradient, err_msg=name)
 
 
 @pytest.mark.parametrize("reads", Tokens)

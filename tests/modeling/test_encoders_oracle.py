@@ -88,11 +88,11 @@ def test_logits(model):
     kind, head, config, weights = model
     real = ORACLE["input_mask"] == 1
     for execution in (Execution(), PUBLISHED) if head in ("SequenceClassification", "TokenClassification") else (Execution(),):
-        found = evaluate(lambda execution=execution: computed(config, HEADS[head], execution), weights)
+        actual = evaluate(lambda execution=execution: computed(config, HEADS[head], execution), weights)
         expected = ORACLE[f"{kind}/{head}/logits"]
         if head in ("TokenClassification", "QuestionAnswering"):
-            found, expected = found[real], expected[real]
-        np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
+            actual, expected = actual[real], expected[real]
+        np.testing.assert_allclose(actual, expected.reshape(actual.shape), atol=1e-5)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -100,8 +100,8 @@ def test_logits(model):
 def test_native_kernels_have_the_epsilon_of_the_configuration(kind, tmp_path):
     """1e-12 of ELECTRA, 1e-5 of RoBERTa."""
     config, weights = converted(tmp_path / "hf", kind)
-    found = evaluate(lambda: computed(config, HEADS["SequenceClassification"], Execution(native=True)), weights)
-    np.testing.assert_allclose(found, ORACLE[f"{kind}/SequenceClassification/logits"], atol=1e-6)  # another changes 6e-6
+    logits = evaluate(lambda: computed(config, HEADS["SequenceClassification"], Execution(native=True)), weights)
+    np.testing.assert_allclose(logits, ORACLE[f"{kind}/SequenceClassification/logits"], atol=1e-6)  # another changes 6e-6
 
 
 def test_gradients(model):
@@ -115,11 +115,11 @@ def test_gradients(model):
         gradients = tf.gradients(logits, variables, tf.constant(ORACLE["upstream"]))
         return {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}
 
-    found = evaluate(build, weights)
+    actual = evaluate(build, weights)
     architecture = huggingface_export.of_encoder(huggingface_export.class_of(CLASSIFICATION), config)
     theirs = {pair.published: pair for pair in architecture.encoder_names(config)}
-    assert found.keys() == {*theirs, *architecture.weights}
-    for name, gradient in found.items():
+    assert actual.keys() == {*theirs, *architecture.weights}
+    for name, gradient in actual.items():
         expected = ORACLE[f"{kind}/gradient/{theirs[name].huggingface if name in theirs else architecture.weights[name]}"]
         expected = expected.T if name in theirs and theirs[name].transposed else expected
         expected = expected[ENCODERS[kind].first_position :] if name == POSITIONS else expected
@@ -172,9 +172,9 @@ def test_training_takes_the_same_steps(tmp_path):
         session.run(tf1.global_variables_initializer())
         for variable in tf1.trainable_variables():
             variable.load(weights[variable.op.name], session)
-        found = [session.run([loss, step])[0] for _ in losses]
-    np.testing.assert_allclose(found, losses, atol=1e-5)
-    assert found[-1] < found[0] - 0.4
+        actual = [session.run([loss, step])[0] for _ in losses]
+    np.testing.assert_allclose(actual, losses, atol=1e-5)
+    assert actual[-1] < actual[0] - 0.4
 
 
 @pytest.mark.parametrize("kind", ["electra", "distilbert", "roberta"])

@@ -111,9 +111,9 @@ def test_gradients(model):
         return {variable.op.name: tf.convert_to_tensor(gradient) for variable, gradient in pairs if gradient is not None}
 
     pairs = {pair.published: (name, pair) for name, pair in huggingface.pairs_in(config, weights_of(kind))}
-    found = evaluate(build, {name: value for name, value in weights.items() if name in pairs})
-    assert {pairs[name][0] for name in found} == {name.partition("gradient/")[2] for name in ORACLE if f"{kind}/grad" in name}
-    for name, gradient in found.items():
+    actual = evaluate(build, {name: value for name, value in weights.items() if name in pairs})
+    assert {pairs[name][0] for name in actual} == {name.partition("gradient/")[2] for name in ORACLE if f"{kind}/grad" in name}
+    for name, gradient in actual.items():
         theirs, pair = pairs[name]
         expected = ORACLE[f"{kind}/gradient/{theirs}"]
         expected = expected.T if pair.transposed else expected
@@ -156,8 +156,8 @@ def test_other_vectors_in_the_head_are_dropped_with_it(tmp_path, caplog):
     words = weights_of("modernbert")["model.embeddings.tok_embeddings.weight"]
     for decoder, kept in ((words, True), (words + 1, False)):
         safetensors.numpy.save_file({**weights_of("modernbert"), "decoder.weight": decoder}, folder / "model.safetensors")
-        found = huggingface.read_weights(folder / "model.safetensors", BertConfig.from_json_file(folder / "config.json"))
-        assert ("cls/predictions/output_bias" in found) == kept
+        read = huggingface.read_weights(folder / "model.safetensors", BertConfig.from_json_file(folder / "config.json"))
+        assert ("cls/predictions/output_bias" in read) == kept
     assert "has other word vectors in its head" in caplog.text
 
 
@@ -193,5 +193,5 @@ def test_modernbert_may_have_no_bias_of_words(tmp_path):
     logits = ORACLE["modernbert/logits"].astype(np.float64) - bias
     best = -np.sort(-special.log_softmax(logits, axis=-1)[ORACLE["labels"] >= 0], axis=-1)
     real = np.arange(batch()["slots"].max()) < batch()["slots"][:, None]
-    found = outputs["masked_lm_top_log_probs"][real]
-    np.testing.assert_allclose(found, best[:, : found.shape[-1]], atol=1e-5)
+    log_probs = outputs["masked_lm_top_log_probs"][real]
+    np.testing.assert_allclose(log_probs, best[:, : log_probs.shape[-1]], atol=1e-5)

@@ -71,11 +71,11 @@ def learned_of(kind, execution, *, dropout=False):
     return learned(CONFIGS[kind], execution, dropout=dropout)
 
 
-def assert_alike(found, expected, tolerance=1e-5):
-    np.testing.assert_allclose(found[0], expected[0], atol=tolerance)
-    assert found[1].keys() == expected[1].keys()
+def assert_alike(actual, expected, tolerance=1e-5):
+    np.testing.assert_allclose(actual[0], expected[0], atol=tolerance)
+    assert actual[1].keys() == expected[1].keys()
     for name, gradient in expected[1].items():
-        np.testing.assert_allclose(found[1][name], gradient, atol=10 * tolerance, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(actual[1][name], gradient, atol=10 * tolerance, rtol=1e-4, err_msg=name)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -180,14 +180,14 @@ def test_windows_see_what_is_near(make, lengths):
         )
         return layout.unpack(attention._within_windows(place, *rows, config, Execution()))
 
-    found = evaluate(build)
+    actual = evaluate(build)
     split = [x.reshape(batch, tokens, heads, size) for x in (query, key, value)]
     scores = np.einsum("bqhk,bthk->bhqt", split[0].astype(np.float64), split[1])
     far = np.abs(np.arange(tokens)[:, None] - np.arange(tokens)) > window // 2
     powers = np.exp(scores) * mask[:, None, None] * ~far
     with np.errstate(invalid="ignore"):
         expected = np.einsum("bhqt,bthk->bqhk", powers / powers.sum(-1, keepdims=True), split[2]).reshape(query.shape)
-    np.testing.assert_allclose(found[mask == 1], expected[mask == 1], atol=1e-5)
+    np.testing.assert_allclose(actual[mask == 1], expected[mask == 1], atol=1e-5)
 
 
 def test_rows_are_moved_by_their_number():
@@ -212,8 +212,8 @@ def test_a_single_token_stays():
 def test_halves_of_a_head_rotate_together():
     """A quarter turn moves the first half to the second, and the second, negative, to the first."""
     rows, cos, sin = np.array([[1, 2, 3, 4, 5, 6, 7, 8]], np.float32), np.zeros([1, 2], np.float32), np.ones([1, 2], np.float32)
-    found = evaluate(lambda: rotated(tf.constant(rows), tf.constant(cos), tf.constant(sin), heads=2))
-    assert found.tolist() == [[-3, -4, 1, 2, -7, -8, 5, 6]]
+    actual = evaluate(lambda: rotated(tf.constant(rows), tf.constant(cos), tf.constant(sin), heads=2))
+    assert actual.tolist() == [[-3, -4, 1, 2, -7, -8, 5, 6]]
 
 
 def test_angles_fall_by_the_base():
@@ -269,9 +269,9 @@ def nearer():
 def test_an_encoder_from_outside_is_computed_and_trained(nearer):
     assert "bert/embeddings/rate" in encoder_shapes(nearer)
     assert "bert/embeddings/position_embeddings" not in encoder_shapes(nearer)
-    found = learned(nearer, Execution())
-    assert found[1]["bert/embeddings/rate"].item() != 0
-    assert_alike(found, learned(nearer, PUBLISHED))
+    trained = learned(nearer, Execution())
+    assert trained[1]["bert/embeddings/rate"].item() != 0
+    assert_alike(trained, learned(nearer, PUBLISHED))
 
 
 @pytest.mark.usefixtures("nearer")

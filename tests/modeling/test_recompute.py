@@ -63,21 +63,21 @@ def learn(execution, *, optimized):
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("way", WAYS)
 def test_pooled_vectors_and_gradients_keep_every_bit(way):
-    (expected, gradients), (pooled, found) = (
+    (expected, gradients), (pooled, actual) = (
         learn(dataclasses.replace(WAYS[way], recompute=recompute), optimized=False) for recompute in (False, True)
     )
     np.testing.assert_array_equal(pooled, expected)
-    assert found.keys() == gradients.keys() == encoder_shapes(CONFIG).keys()
+    assert actual.keys() == gradients.keys() == encoder_shapes(CONFIG).keys()
     for name, gradient in gradients.items():
         assert gradient.any(), name
-        np.testing.assert_array_equal(found[name], gradient, err_msg=name)
+        np.testing.assert_array_equal(actual[name], gradient, err_msg=name)
 
 
 def test_the_graph_optimizer_rounds_at_most():
-    (expected, gradients), (pooled, found) = (learn(Execution(recompute=way), optimized=True) for way in (False, True))
+    (expected, gradients), (pooled, actual) = (learn(Execution(recompute=way), optimized=True) for way in (False, True))
     np.testing.assert_allclose(pooled, expected, atol=1e-6)
     for name, gradient in gradients.items():
-        np.testing.assert_allclose(found[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(actual[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
 
 
 class Counting:

@@ -29,8 +29,8 @@ def program(folder, name, *, prints="", status=0):
 def test_takes_the_named_one_or_the_first_there_is(tmp_path, there, variable, version):
     for name in there:
         program(tmp_path, name, prints=f"{name} 1")
-    found = compiler.find({"PATH": str(tmp_path), "CXX": variable})
-    assert (found and found.version) == version
+    found_compiler = compiler.find({"PATH": str(tmp_path), "CXX": variable})
+    assert (found_compiler and found_compiler.version) == version
 
 
 def test_what_does_not_answer_is_no_compiler(tmp_path):
@@ -103,11 +103,11 @@ model name\t: another
 
 
 def test_a_cpu_is_its_model_and_instructions_not_its_clock(tmp_path):
-    found = []
+    names = []
     for clock, flag in ((1, "avx2"), (2, "avx2"), (1, "avx512f")):
         path = tmp_path / "cpuinfo"
         path.write_text(X86.format(clock=clock, flag=flag))
-        found.append(compiler.cpu(path))
-    assert found[0] == found[1] == ["model name: AMD EPYC", "flags: fpu avx2"]
-    assert found[0] != found[2]
+        names.append(compiler.cpu(path))
+    assert names[0] == names[1] == ["model name: AMD EPYC", "flags: fpu avx2"]
+    assert names[0] != names[2]
     assert compiler.cpu(tmp_path / "none")

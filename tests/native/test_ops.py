@@ -21,11 +21,11 @@ def attended(kernels, heads, width, threads=1, queries=None, dtype=tf.float32):
     with tf.Graph().as_default():
         inputs = [tf.constant(row, dtype) for row in rows]
         added = [tf.constant(bias, tf.float32) for bias in biases]
-        found = kernels.attention(inputs, added, tf.zeros(STARTS[-1:]), (starts, STARTS), None, heads=heads, scale=1.0)
-        gradients = tf.gradients(found, [*inputs, *added], tf.constant(upstream, dtype))
+        outputs = kernels.attention(inputs, added, tf.zeros(STARTS[-1:]), (starts, STARTS), None, heads=heads, scale=1.0)
+        gradients = tf.gradients(outputs, [*inputs, *added], tf.constant(upstream, dtype))
         config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
         with tf1.Session(config=config) as session:
-            return session.run([found, *gradients]), (rows, biases, starts, upstream)
+            return session.run([outputs, *gradients]), (rows, biases, starts, upstream)
 
 
 def expected(rows, biases, starts, upstream, heads):
@@ -50,15 +50,15 @@ def expected(rows, biases, starts, upstream, heads):
 
 @pytest.mark.parametrize(("heads", "width"), [(4, 128), (3, 72), (1, 5), (2, 96)])
 def test_attention_of_long_sequences_and_odd_widths(kernels, heads, width):
-    found, given = attended(kernels, heads, width)
-    for mine, true in zip(found, expected(*given, heads)):
+    actual, given = attended(kernels, heads, width)
+    for mine, true in zip(actual, expected(*given, heads)):
         np.testing.assert_allclose(mine, true, atol=1e-4)
 
 
 def test_attention_of_bfloat16_rounds_what_it_reads_and_writes_alone(kernels):
-    found, (rows, biases, starts, upstream) = attended(kernels, 2, 64, dtype=tf.bfloat16)
+    actual, (rows, biases, starts, upstream) = attended(kernels, 2, 64, dtype=tf.bfloat16)
     *rows, upstream = (np.asarray(tf.constant(row, tf.bfloat16), np.float64) for row in (*rows, upstream))
-    for mine, true in zip(found, expected(rows, biases, starts, upstream, 2)):
+    for mine, true in zip(actual, expected(rows, biases, starts, upstream, 2)):
         np.testing.assert_allclose(np.asarray(mine, np.float64), true, atol=0.02 * max(5.0, np.abs(true).max()))
 
 
@@ -68,10 +68,10 @@ def test_what_is_not_a_number_stays_with_its_query(kernels):
     rows[0, 80], rows[0, 90] = np.nan, 1e18
     with tf.Graph().as_default(), tf1.Session() as session:
         biases, zeros, starts = [tf.zeros(32)] * 3, tf.zeros(STARTS[-1:]), (STARTS, STARTS)
-        found = session.run(kernels.attention([*map(tf.constant, rows)], biases, zeros, starts, None, heads=2, scale=1.0))
-    assert np.isnan(found[80]).all()
-    np.testing.assert_allclose(found[90, :16], rows[2, 71 + np.argmax(rows[1, 71:201, :16].sum(axis=1)), :16])
-    assert np.isfinite(np.delete(found, 80, axis=0)).all()
+        context = session.run(kernels.attention([*map(tf.constant, rows)], biases, zeros, starts, None, heads=2, scale=1.0))
+    assert np.isnan(context[80]).all()
+    np.testing.assert_allclose(context[90, :16], rows[2, 71 + np.argmax(rows[1, 71:201, :16].sum(axis=1)), :16])
+    assert np.isfinite(np.delete(context, 80, axis=0)).all()
 
 
 def test_threads_change_no_bit(kernels):
@@ -110,12 +110,12 @@ def test_sums_over_rows_of_a_norm(kernels, rows):
         y = kernels.norm(*inputs, 1e-12)
         gradients = tf.gradients(y, inputs, tf.constant(upstream, tf.float32))
         with tf1.Session() as session:
-            found = session.run([y, *gradients])
+            actual = session.run([y, *gradients])
     normal = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
     inner = upstream * gamma
     inner = inner - inner.mean(axis=1, keepdims=True) - normal * (inner * normal).mean(axis=1, keepdims=True)
     true = [normal * gamma + beta, inner / x.std(axis=1, keepdims=True), (upstream * normal).sum(axis=0), upstream.sum(axis=0)]
-    for mine, exact in zip(found, true):
+    for mine, exact in zip(actual, true):
         np.testing.assert_allclose(mine, exact, rtol=1e-4, atol=1e-4)
 
 
@@ -129,8 +129,8 @@ def test_the_gradient_by_transposed_weights_has_the_same_rows(kernels, depth, wi
         gradients = tf.gradients(y, inputs, tf.constant(upstream, tf.float32))
         products = [op for op in session.graph.get_operations() if op.type == "MatMul"]
         assert not any(op.get_attr("transpose_b") for op in products if width > depth)
-        found = session.run([y, *gradients])
-    for mine, exact in zip(found, (x @ weights, upstream @ weights.T, x.T @ upstream)):
+        actual = session.run([y, *gradients])
+    for mine, exact in zip(actual, (x @ weights, upstream @ weights.T, x.T @ upstream)):
         np.testing.assert_allclose(mine, exact, rtol=1e-4, atol=1e-4)
 
 

@@ -191,9 +191,9 @@ def handles(count, shape=(5,), dtype=tf.float32):
 
 def changed(operation, right, wrong):
     with tf.Graph().as_default(), tf1.Session() as session:
-        found = operation(**{**right(), **wrong()})
+        result = operation(**{**right(), **wrong()})
         session.run(tf1.global_variables_initializer())
-        session.run(found)
+        session.run(result)
 
 
 def an_update():

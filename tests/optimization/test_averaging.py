@@ -18,11 +18,11 @@ def averaged(decay, weights):
             follow = MovingAverage(decay).follow([variable], step)
         shadow = shadows()["scope/kernel"]
         session.run(tf1.global_variables_initializer())
-        found = []
+        averages = []
         for taken, weight in enumerate(weights):
             session.run(follow, {step: taken, value: weight})
-            found.append(session.run(shadow))
-        return np.array(found)
+            averages.append(session.run(shadow))
+        return np.array(averages)
 
 
 def expected(decay, weights):

@@ -88,8 +88,8 @@ def average_sizes():
     return list(updates(START, [Batch(ids, np.abs(upstream)) for ids, upstream in BATCHES], AdamWConfig()))
 
 
-def assert_moments_agree(found, step, config):
-    for got, want, size in zip(found[1:], expected(config)[step][1:], average_sizes()[step][1:]):
+def assert_moments_agree(actual, step, config):
+    for got, want, size in zip(actual[1:], expected(config)[step][1:], average_sizes()[step][1:]):
         np.testing.assert_array_less(np.abs(got - want), MOMENTS_AGREE * size + 1e-30)
 
 
@@ -149,9 +149,9 @@ def operations_before(operation):
     seen, ahead = set(), [operation]
     while ahead:
         last = ahead.pop()
-        found = {*(tensor.op for tensor in last.inputs), *last.control_inputs} - seen
-        seen |= found
-        ahead += found
+        operations = {*(tensor.op for tensor in last.inputs), *last.control_inputs} - seen
+        seen |= operations
+        ahead += operations
     return seen
 
 
@@ -164,10 +164,10 @@ def trained(config):
 
 @pytest.fixture(params=CONFIGS)
 def config(request):
-    found = CONFIGS[request.param]
-    if found.native:
+    chosen = CONFIGS[request.param]
+    if chosen.native:
         request.getfixturevalue("kernels")
-    return found
+    return chosen
 
 
 def test_rows_are_read_and_the_whole_table_ends_as_if_they_had_been_updated_all_along(config):
@@ -213,10 +213,10 @@ def test_tables_of_any_size_become_current(rows):
     for batch in batches:
         run.step(batch)
     *_, end = updates(start, batches, AdamWConfig())
-    found = run.make_current()
-    np.testing.assert_allclose(found.weights, end.weights, **WEIGHTS_AGREE)
-    np.testing.assert_allclose(found.m, end.m, rtol=2e-5, atol=1e-7)  # gradients of one row may cancel each other
-    np.testing.assert_allclose(found.v, end.v, rtol=2e-5, atol=1e-7)
+    current = run.make_current()
+    np.testing.assert_allclose(current.weights, end.weights, **WEIGHTS_AGREE)
+    np.testing.assert_allclose(current.m, end.m, rtol=2e-5, atol=1e-7)  # gradients of one row may cancel each other
+    np.testing.assert_allclose(current.v, end.v, rtol=2e-5, atol=1e-7)
 
 
 def test_a_micro_batch_finds_its_rows_among_those_of_the_batch():
@@ -224,8 +224,8 @@ def test_a_micro_batch_finds_its_rows_among_those_of_the_batch():
     with run.graph.as_default():
         read = run.deferred.lookup(run.deferred.table, tf.constant([7, 4, 7]))
         gradient = tf.convert_to_tensor(tf.gradients(read, run.deferred.gradient_source)[0])
-    found, by_row = run._session.run([read, gradient], {run.table.ids: [4, 9, 7, 4]})
-    np.testing.assert_array_equal(found, START.weights[[7, 4, 7]])
+    read_rows, by_row = run._session.run([read, gradient], {run.table.ids: [4, 9, 7, 4]})
+    np.testing.assert_array_equal(read_rows, START.weights[[7, 4, 7]])
     np.testing.assert_array_equal(by_row[:, 0], [1, 0, 2])  # of rows 4, 9 and 7
 
 
@@ -297,8 +297,8 @@ def test_the_average_of_every_row_is_what_it_would_be_without_waiting(name, deca
         largest = max(largest, np.abs(wanted).max())
         if step in (1, 2, 6, 7, 60, 61, 300, STEPS):
             run.make_current()
-            found = run._session.run(run.table.average)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * largest, err_msg=f"step {step}")
+            average = run._session.run(run.table.average)
+            np.testing.assert_allclose(average, wanted, rtol=0, atol=1e-5 * largest, err_msg=f"step {step}")
 
 
 def rate_at(step):

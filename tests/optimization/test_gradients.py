@@ -60,11 +60,11 @@ def added(compute, count, *, examples=10, like=(0.0,)):
 
 @pytest.mark.parametrize(("count", "sizes"), [(1, [10]), (3, [3, 3, 4]), (4, [2, 3, 2, 3]), (10, [1] * 10), (25, [1] * 10)])
 def test_micro_batches_have_their_numbers_and_are_nearly_equal(count, sizes):
-    (found,) = added(
+    (numbers,) = added(
         lambda some, number: [tf.one_hot(number, 25) * tf.cast(tf.size(some["x"]), tf.float32)], count, like=[[0.0] * 25]
     )
-    assert found[: len(sizes)].tolist() == sizes
-    assert not found[len(sizes) :].any()
+    assert numbers[: len(sizes)].tolist() == sizes
+    assert not numbers[len(sizes) :].any()
 
 
 def test_gradients_by_what_lies_outside_are_added():
@@ -118,5 +118,5 @@ def test_rows_that_belong_together_stay_in_one_micro_batch(count, sums):
 
         return add_up(compute, features, count, like=[tf.zeros([3])])
 
-    (found,) = evaluate(build)
-    assert found[: len(sums)].tolist() == sums
+    (numbers,) = evaluate(build)
+    assert numbers[: len(sums)].tolist() == sums

@@ -84,9 +84,9 @@ def space() -> Any:
     In a step the product launches a kernel of 5 us that uses Tensor Cores and one of 1 us, the clipping one of 4 us at the same
     time as the last; 1 us of memory is copied. The GPU computes for 5 + 4 us.
     """
-    found = xplane_pb2.XSpace()
-    found.planes.add(name="/host:CPU").lines.add(name="python")
-    plane = found.planes.add(name="/device:GPU:0")
+    recorded = xplane_pb2.XSpace()
+    recorded.planes.add(name="/host:CPU").lines.add(name="python")
+    plane = recorded.planes.add(name="/device:GPU:0")
     for number, name in enumerate(("tf_op", "kernel_details", "memcpy_details", "regs:128 grid:8,1,1"), 1):
         plane.stat_metadata[number].id, plane.stat_metadata[number].name = number, name
     names = (
@@ -109,7 +109,7 @@ def space() -> Any:
         add(0, f"{PRODUCT}:_FusedMatMul", begin, 5)
         add(1, f"outer::{PRODUCT}:_FusedMatMul#id=1#", begin + 10, 1)
         add(2, f"{CLIP}:Mul", begin + 10, 4)
-    return found
+    return recorded
 
 
 def on_gpu() -> Record:

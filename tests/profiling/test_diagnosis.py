@@ -131,9 +131,9 @@ def test_the_file_holds_summary_diagnosis_and_the_last_account(tmp_path):
     timing_file.write(tmp_path, summary, diagnose(summary, CPU))
     for seconds in (5.0, 7.0):
         timing_file.add_account(tmp_path, Account(seconds, {"steps": seconds}))
-    found = json.loads((tmp_path / "timing.json").read_text())
-    assert (found["steps"], found["reader"]["p90"], found["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
-    assert (found["diagnosis"]["kind"], found["wall"]) == ("input-bound", {"seconds": 7.0, "parts": {"steps": 7.0}})
+    written = json.loads((tmp_path / "timing.json").read_text())
+    assert (written["steps"], written["reader"]["p90"], written["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
+    assert (written["diagnosis"]["kind"], written["wall"]) == ("input-bound", {"seconds": 7.0, "parts": {"steps": 7.0}})
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "3", "null", '"text"'])

@@ -22,9 +22,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    found = Clock()
-    monkeypatch.setattr(wall_clock, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    return found
+    fake = Clock()
+    monkeypatch.setattr(wall_clock, "time", SimpleNamespace(perf_counter=lambda: fake.now))
+    return fake
 
 
 def test_the_time_of_an_inner_span_is_not_that_of_the_outer(clock):
@@ -48,9 +48,9 @@ def test_parts_add_up_to_the_time_since_the_process_started(clock):
         wall.rename(wall_clock.FEATURES)
         clock.passes(3)
         wall.leave()
-        found = wall.account()
-    assert found.parts == {START: 5, wall_clock.DATA: 2, wall_clock.FEATURES: 3, UNACCOUNTED: 0.25}
-    assert found.seconds == sum(found.parts.values()) == 10.25
+        account = wall.account()
+    assert account.parts == {START: 5, wall_clock.DATA: 2, wall_clock.FEATURES: 3, UNACCOUNTED: 0.25}
+    assert account.seconds == sum(account.parts.values()) == 10.25
 
 
 def test_the_end_of_a_span_closes_what_was_left_open_in_it(clock):

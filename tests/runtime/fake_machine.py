@@ -127,11 +127,11 @@ class FakeMachine:
             return [tf.config.LogicalDeviceConfiguration(memory_limit=n) for n in limits.get(device.name, ())] or None
 
         def logical() -> list[tf.config.LogicalDevice]:
-            found = []
+            devices = []
             for kind in ("CPU", "GPU"):
                 count = sum(len(parts(device) or "1") for device in tf.config.get_visible_devices(kind))
-                found += [tf.config.LogicalDevice(f"/device:{kind}:{number}", kind) for number in range(count)]
-            return found
+                devices += [tf.config.LogicalDevice(f"/device:{kind}:{number}", kind) for number in range(count)]
+            return devices
 
         self._patch.setattr(tf.config, "get_logical_device_configuration", parts)
         self._patch.setattr(tf.config, "list_logical_devices", logical)

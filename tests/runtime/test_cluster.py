@@ -34,15 +34,15 @@ def test_one_machine(text):
 
 
 def test_workers_are_in_the_order_of_tensorflow():
-    found = worker({"worker": ["b:2222", "a:2222", "c:1"]}, "worker", 1)
-    assert (found.own.task_type, found.own.index, found.own.host, found.own.port) == ("worker", 1, "a", 2222)
-    assert [str(peer) for peer in found.peers] == ["worker 0 (b:2222)", "worker 2 (c:1)"]
+    second = worker({"worker": ["b:2222", "a:2222", "c:1"]}, "worker", 1)
+    assert (second.own.task_type, second.own.index, second.own.host, second.own.port) == ("worker", 1, "a", 2222)
+    assert [str(peer) for peer in second.peers] == ["worker 0 (b:2222)", "worker 2 (c:1)"]
     jobs = {"worker": ["a:1", "b:1"], "chief": ["c:1"]}
     assert [str(each) for each in worker(jobs, "worker", 0).workers] == ["chief (c:1)", "worker 0 (a:1)", "worker 1 (b:1)"]
     for name, index in (("worker", 0), ("worker", 1), ("chief", 0)):
-        found = worker(jobs, name, index)
-        assert found.position == multi_worker_util.id_in_cluster(jobs, name, index)
-        assert found.is_chief == multi_worker_util.is_chief(jobs, name, index)
+        second = worker(jobs, name, index)
+        assert second.position == multi_worker_util.id_in_cluster(jobs, name, index)
+        assert second.is_chief == multi_worker_util.is_chief(jobs, name, index)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_the_example_of_the_page_is_two_machines():
 
 
 def block(language):
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return found
+    (code,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return code
 
 
 @pytest.fixture
@@ -168,9 +168,9 @@ def slurm(tmp_path, programs):
 def test_the_slurm_script_gives_each_node_its_place(slurm):
     result = slurm()
     assert result.returncode == 0, result.stderr
-    found = [cluster.read_cluster({"TF_CONFIG": line}) for line in result.stdout.splitlines()]
-    assert [each.own.address for each in found] == ["n1:24567", "n2:24567", "n7:24567"]
-    assert [each.position for each in found] == [0, 1, 2]
+    clusters = [cluster.read_cluster({"TF_CONFIG": line}) for line in result.stdout.splitlines()]
+    assert [each.own.address for each in clusters] == ["n1:24567", "n2:24567", "n7:24567"]
+    assert [each.position for each in clusters] == [0, 1, 2]
     assert result.stderr.splitlines()[0].startswith("run_classifier.py --task_name=MRPC --strategy=multi_worker ")
 
 
@@ -190,8 +190,8 @@ def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path):
     addresses = [f"{job['metadata']['name']}-{index}.{pod['subdomain']}:{port}" for index in range(2)]
     for index in range(job["spec"]["completions"]):
         result = shell(tmp_path, container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
-        found = cluster.read_cluster({"TF_CONFIG": result.stdout})
-        assert ([each.address for each in found.workers], found.position) == (addresses, index)
+        of_pod = cluster.read_cluster({"TF_CONFIG": result.stdout})
+        assert ([each.address for each in of_pod.workers], of_pod.position) == (addresses, index)
     assert claim["kind"] == "PersistentVolumeClaim"
 
 

@@ -53,8 +53,8 @@ def machine(tmp_path, monkeypatch):
 )
 def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, names):
     fake = machine(gpus)
-    found = configure(DeviceSettings(**settings), {})
-    assert found == tuple(f"/device:{name}" for name in names)
+    names_of_devices = configure(DeviceSettings(**settings), {})
+    assert names_of_devices == tuple(f"/device:{name}" for name in names)
     assert [gpu.name for gpu in tf.config.get_visible_devices("GPU")] == [f"/physical_device:GPU:{n}" for n in seen]
     assert not fake.deterministic
     config = session_config(DeviceSettings(**settings))

@@ -43,17 +43,17 @@ def take() -> inventory.Inventory:
     return inventory.take(nvidia.survey(), os.environ)
 
 
-def reasons(found: inventory.Inventory) -> list[list[str]]:
-    return [[cause.reason for cause in gpu.causes] for gpu in found.unusable_gpus]
+def reasons(taken: inventory.Inventory) -> list[list[str]]:
+    return [[cause.reason for cause in gpu.causes] for gpu in taken.unusable_gpus]
 
 
 def test_a_machine_without_gpu(machine):
     machine.write("cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n")
     machine.memory(2000, 1000)
-    found = take()
-    assert found.physical_devices == (inventory.PhysicalDevice("/physical_device:CPU:0", "CPU", "AMD EPYC", 2000, 1000),)
-    assert found.logical_devices == (inventory.LogicalDevice("/device:CPU:0"),)
-    assert found.unusable_gpus == ()
+    taken = take()
+    assert taken.physical_devices == (inventory.PhysicalDevice("/physical_device:CPU:0", "CPU", "AMD EPYC", 2000, 1000),)
+    assert taken.logical_devices == (inventory.LogicalDevice("/device:CPU:0"),)
+    assert taken.unusable_gpus == ()
     assert diagnosis.unused_gpu_warning() is None
 
 
@@ -84,9 +84,9 @@ def test_gpus_of_different_models_are_told_apart(machine):
         "1, NVIDIA A100, GPU-2, 00000000:02:00.0, 40960, 40000, 535.1, 8.0",
     )
     machine.tensorflow_sees(A100)  # the fastest first; the other has too few processors
-    found = take()
-    assert (found.physical_devices[1].memory_total_mb, found.physical_devices[1].compute_capability) == (40960, "8.0")
-    assert reasons(found) == [["TensorFlow does not list it"]]
+    taken = take()
+    assert (taken.physical_devices[1].memory_total_mb, taken.physical_devices[1].compute_capability) == (40960, "8.0")
+    assert reasons(taken) == [["TensorFlow does not list it"]]
 
 
 @pytest.mark.parametrize(("listed", "free"), [("1,0", [6000, 5900]), ("1", [6000]), ("GPU-bbbb", [6000])])
@@ -135,10 +135,10 @@ def test_hidden_by_cuda_visible_devices(laptop, monkeypatch, value, hidden):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     laptop.loads([DRIVER, *CUDA_12])
     laptop.tensorflow_sees(*[{"device_name": RTX}] * (2 - hidden))
-    found = take()
-    assert reasons(found) == [[f"hidden by CUDA_VISIBLE_DEVICES={value!r}"]] * hidden
+    taken = take()
+    assert reasons(taken) == [[f"hidden by CUDA_VISIBLE_DEVICES={value!r}"]] * hidden
     if hidden == 1:
-        assert found.unusable_gpus[0].name.endswith("0000:01:00.0" if value == "1" else "0000:02:00.0")
+        assert taken.unusable_gpus[0].name.endswith("0000:01:00.0" if value == "1" else "0000:02:00.0")
     else:
         said = f"hidden by CUDA_VISIBLE_DEVICES={value!r}. To use it: unset CUDA_VISIBLE_DEVICES"
         assert said in diagnosis.unused_gpu_warning()

@@ -41,15 +41,15 @@ def memory_of(tmp_path, monkeypatch):
         seen[:] = gpus
         fake.tensorflow_sees(*[{}] * len(gpus))
         fake.accepts_settings()
-        found = machine.set_up(DeviceSettings(**settings), environment={}).gpu_memory
-        return found and found / MEBIBYTE
+        usable = machine.set_up(DeviceSettings(**settings), environment={}).gpu_memory
+        return usable and usable / MEBIBYTE
 
     ask.visible = session.visible
     return ask
 
 
 @pytest.mark.parametrize(
-    ("settings", "found"),
+    ("settings", "expected"),
     [
         ({}, SLICE),
         ({"visible_gpus": "0"}, BIG),
@@ -63,9 +63,9 @@ def memory_of(tmp_path, monkeypatch):
         ({"gpu_memory_limit_mb": 3000, "virtual_devices": 2}, 1500),
     ],
 )
-def test_the_smallest_gpu_of_those_that_compute_decides(memory_of, settings, found):
+def test_the_smallest_gpu_of_those_that_compute_decides(memory_of, settings, expected):
     """One that TensorFlow leaves out does not count, though nvidia-smi would name it."""
-    assert memory_of(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == found
+    assert memory_of(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == expected
 
 
 @pytest.mark.parametrize("settings", [{"visible_gpus": "none"}, {"num_gpus": 0}, {"device": "/CPU:0"}])
@@ -140,8 +140,8 @@ def test_memory_of_the_process_grows_with_what_it_touches():
 
 @pytest.mark.usefixtures("_two_gpus")
 def test_gpu_that_has_most():
-    found = MemoryUse().measure()
-    assert (found["gpu_memory_mb"], found["gpu_memory_peak_mb"]) == (20, 40)
+    measured = MemoryUse().measure()
+    assert (measured["gpu_memory_mb"], measured["gpu_memory_peak_mb"]) == (20, 40)
 
 
 @pytest.mark.usefixtures("_two_gpus")

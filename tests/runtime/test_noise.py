@@ -15,12 +15,12 @@ from bert_tf.runtime.noise import LEVEL, allowed, hear_python, quiet_before_impo
 @pytest.fixture
 def loggers():
     """The loggers that are silenced, at the level of a fresh process; given back as they were."""
-    found = [logging.getLogger(name) for name in ("tensorflow", "h5py")]
-    levels = [logger.level for logger in found]
-    for logger in found:
+    noisy = [logging.getLogger(name) for name in ("tensorflow", "h5py")]
+    levels = [logger.level for logger in noisy]
+    for logger in noisy:
         logger.setLevel(logging.NOTSET)
-    yield found
-    for logger, level in zip(found, levels):
+    yield noisy
+    for logger, level in zip(noisy, levels):
         logger.setLevel(level)
 
 

@@ -92,9 +92,9 @@ def test_every_kind_has_a_family_and_a_head_and_a_job_knows_the_rules_of_all():
 
 def test_a_family_comes_back_from_its_record_and_predicts_rows_without_labels_or_none(kind):
     family, rows = ROWS[kind]
-    found = families.of_record(family.record())
-    assert (found.kind, found.labels, found.head, found.targets) == (kind, family.labels, family.head, family.targets)
-    assert found.record() == family.record()
+    again = families.of_record(family.record())
+    assert (again.kind, again.labels, again.head, again.targets) == (kind, family.labels, family.head, family.targets)
+    assert again.record() == family.record()
     assert list(family.listed(predicted(family, []), [])) == []
     unlabelled = [{**row, "answer": None} if isinstance(row, dict) else row[:-1] for row in rows]
     if kind == TAGS:
@@ -135,12 +135,12 @@ def test_files_match_their_patterns_and_layouts_have_a_row_each(whole, kind):
 
 def test_metrics_are_those_of_the_family_and_mistakes_of_the_examples(whole, kind):
     family, examples, predictions = whole
-    found = family.evaluation(predictions, examples)
-    assert {*family.metrics} <= {*found.metrics}
-    assert found.examples == 4
-    assert np.isfinite(found.loss)
-    json.dumps(found.details(), allow_nan=False)
-    assert all(len(row) == len(panel.columns) for panel in found.panels for row in panel.rows)
+    evaluation = family.evaluation(predictions, examples)
+    assert {*family.metrics} <= {*evaluation.metrics}
+    assert evaluation.examples == 4
+    assert np.isfinite(evaluation.loss)
+    json.dumps(evaluation.details(), allow_nan=False)
+    assert all(len(row) == len(panel.columns) for panel in evaluation.panels for row in panel.rows)
     wrong = family.mistakes(predictions, examples)
     assert wrong
     assert {one["id"] for one in wrong} <= {one.guid for one in examples}
@@ -167,9 +167,9 @@ RULES = {int: 7, float: 0.5, bool: True}
 def test_other_rules_leave_what_is_learned_as_it_is(kind):
     family, _ = ROWS[kind]
     other = {name: RULES[type(value)] for name, value in rules_of(family).items()}
-    found = with_rules(family, other)
-    assert rules_of(found) == other != rules_of(family)
-    assert (found.record(), found.head, found.targets) == (family.record(), family.head, family.targets)
+    changed = with_rules(family, other)
+    assert rules_of(changed) == other != rules_of(family)
+    assert (changed.record(), changed.head, changed.targets) == (family.record(), family.head, family.targets)
 
 
 @pytest.mark.parametrize(("kind", "instead"), [(TAGS, "it takes --constrained_decoding"), (CHOICE, "leave it out")])

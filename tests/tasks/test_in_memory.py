@@ -67,13 +67,13 @@ def test_a_data_frame_is_rows_named_by_its_index():
     assert read_rows(PolarsFrame(["columns"]), "train", kind=CLASSIFICATION)[0].text_a == "a"
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["a", "b", "c"]})
-    found = [read_rows(rows, "test", kind=None) for rows in (frame, frame[1:], frame["text"])]
+    by_form = [read_rows(rows, "test", kind=None) for rows in (frame, frame[1:], frame["text"])]
     frame = pandas.DataFrame({"id": ["7"], "label": ["x"], "text": ["a"]})
     (row,) = (row for _, row in frame.iterrows())
     assert one(row) == SentenceExample("7", "a", None, "x")
     task = SentenceTask(train=pandas.DataFrame([["a", "x"], ["b", "y"]]), text_a="0", label_column="1")  # without a header
     assert task.family.labels == ("x", "y")
-    assert [[example.guid for example in rows] for rows in found] == [
+    assert [[example.guid for example in rows] for rows in by_form] == [
         *(["test-0", "test-1", "test-2"], ["1", "2"], ["test-0", "test-1", "test-2"])
     ]
     frame = pandas.DataFrame(
@@ -167,7 +167,7 @@ def test_one_row_is_not_rows(family, rows):
 
 
 @pytest.mark.parametrize(
-    ("problem", "found", "labels", "metric"),
+    ("problem", "given", "labels", "metric"),
     [
         (CLASSIFICATION, ["weather", "food", "weather"], ("food", "weather"), "accuracy"),
         (CLASSIFICATION, [10, 9, 1], ("1", "9", "10"), "accuracy"),
@@ -176,10 +176,10 @@ def test_one_row_is_not_rows(family, rows):
         (MULTI_LABEL, [set("yxvw")], ("v", "w", "x", "y"), "micro_f1"),
     ],
 )
-def test_labels_are_those_of_training_and_iterators_are_read_once(problem, found, labels, metric):
-    task = SentenceTask(train=iter([("a", label) for label in found]), problem=problem)
+def test_labels_are_those_of_training_and_iterators_are_read_once(problem, given, labels, metric):
+    task = SentenceTask(train=iter([("a", label) for label in given]), problem=problem)
     assert (task.family.kind, task.family.labels, task.family.metrics[0]) == (problem, labels, metric)
-    assert len(task.examples("", "train")) == len(task.examples("", "train")) == len(found)
+    assert len(task.examples("", "train")) == len(task.examples("", "train")) == len(given)
     assert task.splits("", "train") == ("train",)
     with pytest.raises(DataError, match=r"dev: the task has no such rows; give SentenceTask\(dev=...\)"):
         task.splits("", "dev")
@@ -213,8 +213,8 @@ def test_columns_are_named_as_on_the_command_line_and_read_by_a_trained_model_as
     assert [(one.guid, *one.texts) for one in task.examples("", "train")] == [("7", "Late", "again"), ("9", "Off", "x")]
     trained = SentenceFamily.from_record({"labels": ["shop", "web"], "kind": "classification", **COLUMNS})
     rows = [QUEUES[0], {"text": "usual", "label": "web"}]
-    found = [(one.text_a, one.label) for one in trained.from_rows(rows, "rows", labelled=True)]
-    assert found == [("Late again", "shop"), ("usual", "web")]
+    examples = [(one.text_a, one.label) for one in trained.from_rows(rows, "rows", labelled=True)]
+    assert examples == [("Late again", "shop"), ("usual", "web")]
     with pytest.raises(DataError, match="rows: row 0: has body; give title, body or text or sentence or"):
         trained.from_rows([{"body": "a"}], "rows", labelled=False)
 
@@ -303,8 +303,8 @@ def test_pairs_have_scores_or_belong_together_and_options_are_numbered_lettered_
         ("It rained.", "Then", ["a", "b"], 0),
         {"sent1": "It rained.", "sent2": "He", "ending0": "a", "ending1": "b", "label": 1},
     ]
-    found = ChoiceFamily().from_rows(rows, "train", labelled=True)
-    assert [(example.guid, example.label) for example in found] == [("7", 1), ("train-1", 0), ("train-2", 1)]
+    examples = ChoiceFamily().from_rows(rows, "train", labelled=True)
+    assert [(example.guid, example.label) for example in examples] == [("7", 1), ("train-1", 0), ("train-2", 1)]
     assert ChoiceFamily().from_rows([("", "Who?", ("a", "b"))], "test", labelled=False)[0].context == "Who?"
     assert SimilarityTask(train=[("He left.", "He went.", 4.5)], highest_score=5).examples("", "train")[0].label == 4.5
     together = ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0.1)

@@ -67,11 +67,11 @@ def test_ids_and_labels_cannot_break_a_row(broken):
 
 @pytest.mark.parametrize("label", ['"', "a,b", "a\r\nb", "naïve"])
 def test_csv_is_read_back_whatever_is_in_it(label):
-    found = "".join(text(SentenceFamily((label, "x")), "csv", ODD, [[1, 0]] * len(ODD)))
-    header, *rows = csv.reader(io.StringIO(found, newline=""), strict=True)
+    written = "".join(text(SentenceFamily((label, "x")), "csv", ODD, [[1, 0]] * len(ODD)))
+    header, *rows = csv.reader(io.StringIO(written, newline=""), strict=True)
     assert header == ["id", "label", f"probability_{label}", "probability_x"]
     assert [tuple(map(spreadsheets.original, row[:2])) for row in rows] == [(guid, label) for guid in ODD]
-    assert len(found.replace(label, "").split("\r\n")) == 1 + len(rows) + 1 + sum("\r\n" in guid for guid in ODD)
+    assert len(written.replace(label, "").split("\r\n")) == 1 + len(rows) + 1 + sum("\r\n" in guid for guid in ODD)
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_files_of_a_folder(tmp_path, name, there, expected):
     assert [squad(name).file(tmp_path, split).stem for split in ("train", "dev", "test")] == expected.split()
     # The published name of a file stands for dev and test.
     for given, files in (({"train_file": "a"}, ["a", "b", "b"]), ({"dev_file": "c", "train_file": "a"}, ["a", "c", "b"])):
-        found = squad(span={"predict_file": "b"}, **given)
-        assert [str(found.file("", split)) for split in ("train", "dev", "test")] == files
+        task = squad(span={"predict_file": "b"}, **given)
+        assert [str(task.file("", split)) for split in ("train", "dev", "test")] == files
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_settings_belong_to_tasks_and_those_of_a_trained_model_come_from_its_rec
     record = {"task_name": "SQuAD", "labels": [], "kind": "span"}
     with pytest.raises(FlagError, match="--text_a belongs to --task_name=custom; custom --problem=span does not take it"):
         own_task(record, Columns(text_a="body"), test_file="-")
-    found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
-    assert found == of_values({"doc_stride": 64})
+    settings = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
+    assert settings == of_values({"doc_stride": 64})
     record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
     assert reads_own(record["kind"])
     own = own_task(record, Columns(id_column="key"), test_file="-")

@@ -35,11 +35,11 @@ LABELS, RIGHT = np.array([0, 1, 0, 0], np.int32), np.array([0, 1, 1, 0], np.int3
     ],
 )
 def test_labels_as_numbers_and_back(kind, labels, encoded, dtype, unknown):
-    found = encode(labels, HEADS[kind], NAMES)
-    assert (found.tolist(), found.dtype) == (encoded, dtype)
-    assert scores.decode(kind, found, NAMES) == labels
+    label_ids = encode(labels, HEADS[kind], NAMES)
+    assert (label_ids.tolist(), label_ids.dtype) == (encoded, dtype)
+    assert scores.decode(kind, label_ids, NAMES) == labels
     assert encode([None], HEADS[kind], NAMES).tolist() == unknown  # zero, as in the published script
-    assert encode([], HEADS[kind], NAMES).shape == (0, *found.shape[1:])
+    assert encode([], HEADS[kind], NAMES).shape == (0, *label_ids.shape[1:])
 
 
 def test_balanced_weights_are_scikit_learn_s_and_logits_of_an_example_the_mean_of_its_rows():
@@ -69,9 +69,9 @@ def test_balanced_weights_are_scikit_learn_s_and_logits_of_an_example_the_mean_o
     ],
 )  # fmt: skip
 def test_scores_decisions_and_losses(kind, expected, predicted, decoded, labels, losses):
-    found, decisions = scores.scores(kind, ODDS[kind]), scores.predictions(kind, ODDS[kind])
-    assert found == pytest.approx(np.array(expected))
-    assert found.dtype == np.float32
+    values, decisions = scores.scores(kind, ODDS[kind]), scores.predictions(kind, ODDS[kind])
+    assert values == pytest.approx(np.array(expected))
+    assert values.dtype == np.float32
     assert decisions.tolist() == predicted
     assert scores.decode(kind, decisions, NAMES) == decoded
     assert scores.losses(kind, ODDS[kind], np.array(labels)) == pytest.approx(losses)
@@ -91,14 +91,14 @@ def evaluated(labels=LABELS, logits=LOGITS):
 
 
 def test_classes_are_measured_by_their_highest_logit():
-    found = evaluated()
-    assert found.metrics == {"accuracy": 0.75, "f1": pytest.approx(2 / 3)}
-    assert found.loss == pytest.approx(np.mean([np.log(1 + np.exp(x)) for x in (-2, -2, 1, -5)]))
-    assert found.values == {**found.metrics, "loss": found.loss}
-    assert found.intervals.keys() == found.metrics.keys()
-    assert all(low <= found.metrics[name] <= high for name, (low, high) in found.intervals.items())
-    assert found.more["confusion"] == [[2, 1], [0, 1]]
-    assert found.more["per_class"][1] == ClassScores("yes", 0.5, 1.0, pytest.approx(2 / 3), 1)._asdict()
+    evaluation = evaluated()
+    assert evaluation.metrics == {"accuracy": 0.75, "f1": pytest.approx(2 / 3)}
+    assert evaluation.loss == pytest.approx(np.mean([np.log(1 + np.exp(x)) for x in (-2, -2, 1, -5)]))
+    assert evaluation.values == {**evaluation.metrics, "loss": evaluation.loss}
+    assert evaluation.intervals.keys() == evaluation.metrics.keys()
+    assert all(low <= evaluation.metrics[name] <= high for name, (low, high) in evaluation.intervals.items())
+    assert evaluation.more["confusion"] == [[2, 1], [0, 1]]
+    assert evaluation.more["per_class"][1] == ClassScores("yes", 0.5, 1.0, pytest.approx(2 / 3), 1)._asdict()
     assert evaluated(RIGHT).collapsed is None
     assert evaluated(logits=LOGITS + np.float32([0, 9])).collapsed == "all predictions are yes"
     with pytest.raises(ValueError, match="must have the same nonzero length"):
@@ -106,13 +106,13 @@ def test_classes_are_measured_by_their_highest_logit():
 
 
 def test_a_number_has_no_classes_and_several_labels_have_scores_only():
-    found = evaluate_logits(NUMBER, (), ("pearson",), LOGITS[:, :1], LABELS.astype(np.float32))
-    assert (found.more["per_class"], found.more.keys(), found.lines) == ([], {"labels", "per_class"}, [])
-    assert found.loss == pytest.approx((4 + 1 + 0 + 25) / 4)
+    evaluation = evaluate_logits(NUMBER, (), ("pearson",), LOGITS[:, :1], LABELS.astype(np.float32))
+    assert (evaluation.more["per_class"], evaluation.more.keys(), evaluation.lines) == ([], {"labels", "per_class"}, [])
+    assert evaluation.loss == pytest.approx((4 + 1 + 0 + 25) / 4)
     hot = np.array([[1, 0], [0, 1], [0, 1], [1, 1]], np.float32)
-    found = evaluate_logits(SETS, ("a", "b"), ("subset_accuracy",), LOGITS - 0.5, hot)
-    assert (found.metrics, found.more.keys()) == ({"subset_accuracy": 0.75}, {"labels", "per_class"})
-    assert [row["support"] for row in found.more["per_class"]] == [2, 3]
+    evaluation = evaluate_logits(SETS, ("a", "b"), ("subset_accuracy",), LOGITS - 0.5, hot)
+    assert (evaluation.metrics, evaluation.more.keys()) == ({"subset_accuracy": 0.75}, {"labels", "per_class"})
+    assert [row["support"] for row in evaluation.more["per_class"]] == [2, 3]
 
 
 def test_several_splits_have_their_mean_and_each_its_values():
@@ -146,12 +146,12 @@ def test_several_splits_have_their_mean_and_each_its_values():
 def test_the_surest_mistakes_come_first(head, logits, labels, kept, expected):
     examples = [SentenceExample(f"dev-{number}", f"text {number}") for number in range(len(labels))]
     label_ids = np.array(labels, np.int32 if head is PAIR else np.float32)
-    found = most_confident(head, ("no", "yes"), examples, np.array(logits, np.float32), label_ids, kept=kept)
-    assert [(one["id"], one["text_a"]) for one in found] == [(f"dev-{n}", f"text {n}") for n, *_ in expected]
-    assert [(one["label"], one["predicted"], one["error"]) for one in found] == [
+    worst = most_confident(head, ("no", "yes"), examples, np.array(logits, np.float32), label_ids, kept=kept)
+    assert [(one["id"], one["text_a"]) for one in worst] == [(f"dev-{n}", f"text {n}") for n, *_ in expected]
+    assert [(one["label"], one["predicted"], one["error"]) for one in worst] == [
         (*two, error) for _, *two, _, error in expected
     ]
-    assert [one["confidence"] for one in found] == [sure if sure is None else pytest.approx(sure) for *_, sure, _ in expected]
+    assert [one["confidence"] for one in worst] == [sure if sure is None else pytest.approx(sure) for *_, sure, _ in expected]
 
 
 @pytest.mark.parametrize(("classes", "has_matrix"), [(1000, True), (1001, False)])

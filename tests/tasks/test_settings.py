@@ -54,8 +54,8 @@ FOURTH, SECOND = {"label_column": "4", "labels": "0,1"}, {"label_column": "2", "
     ],
 )
 def test_texts_are_found_named_and_joined(tmp_path, text, name, settings, expected):
-    found = task(tmp_path, text, name, **settings).examples("", "train")
-    assert [(example.text_a, example.text_b) for example in found] == expected
+    examples = task(tmp_path, text, name, **settings).examples("", "train")
+    assert [(example.text_a, example.text_b) for example in examples] == expected
 
 
 def test_texts_that_stand_for_a_missing_value_are_counted_in_each_file(tmp_path, caplog):
@@ -163,8 +163,8 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path, text, settings, problem):
-    found = refusal(task(tmp_path, text, **settings))
-    assert found.partition("train.csv")[2].startswith(problem) or found == problem
+    message = refusal(task(tmp_path, text, **settings))
+    assert message.partition("train.csv")[2].startswith(problem) or message == problem
 
 
 @pytest.mark.parametrize(
@@ -260,8 +260,8 @@ def test_labels_of_cells_with_several_do_not_hold_the_separator(tmp_path):
         ("text,label\na,x|y z\n", "a.csv", _SETS, [("x", "y z")]),
         ('{"text": "a", "label": ["x", 1]}\n{"text": "b", "label": []}\n', "a.jsonl", _SETS, [("x", "1"), ()]),
         *(
-            (f'{{"text": "a", "label": {cell}}}\n', "a.jsonl", {"problem": MULTI_LABEL, "labels": "x,y"}, [found])
-            for found, cells in {("x",): ('"x, "', '" , x"', '["x", " "]'), (): ('" "', "null", "[null]")}.items()
+            (f'{{"text": "a", "label": {cell}}}\n', "a.jsonl", {"problem": MULTI_LABEL, "labels": "x,y"}, [names])
+            for names, cells in {("x",): ('"x, "', '" , x"', '["x", " "]'), (): ('" "', "null", "[null]")}.items()
             for cell in cells
         ),
     ],

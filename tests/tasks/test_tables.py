@@ -36,7 +36,7 @@ def rows(path, *columns, **options):
 
 
 def cells(path, *columns, **options):
-    return [found for _, found in rows(path, *columns, **options)]
+    return [values for _, values in rows(path, *columns, **options)]
 
 
 def message_of(path, *columns, **options) -> str:
@@ -166,9 +166,9 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(tmp_path):
 )  # fmt: skip
 def test_the_encoding_of_a_file_is_guessed(tmp_path, text, encoding, name):
     path = write(tmp_path, f"x\tlabel\nplain\t0\n{text}\t1\n".encode(encoding))
-    found = message_of(path, "x")
-    assert found.startswith(f"{path}:3: not UTF-8: byte ")
-    assert f"; it looks like {name}: iconv -f {name} -t UTF-8 converts the file" in found
+    message = message_of(path, "x")
+    assert message.startswith(f"{path}:3: not UTF-8: byte ")
+    assert f"; it looks like {name}: iconv -f {name} -t UTF-8 converts the file" in message
 
 
 def test_a_line_of_another_encoding_among_utf8_is_named(tmp_path):
@@ -300,8 +300,8 @@ def test_the_separator_line_of_excel_is_no_header(tmp_path):
     ids=range(8),
 )
 def test_csv_is_quoted(tmp_path, cell, text):
-    found = rows(write(tmp_path, b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence")
-    assert found == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
+    read = rows(write(tmp_path, b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence")
+    assert read == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
 
 
 @pytest.mark.parametrize("above", ["", "\r\n", "\ufeffSEP=;\r\n"])
@@ -410,9 +410,9 @@ def test_standard_input_is_read_and_left_open_and_lines_are_all_lines_blank_ones
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
     assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{DAMAGED}"
     assert not pipe.closed
-    found = list(text_lines.lines(write(tmp_path, BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
-    assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
-    assert isinstance(found[3], DataError)
+    lines = list(text_lines.lines(write(tmp_path, BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
+    assert [line.text for line in lines if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
+    assert isinstance(lines[3], DataError)
     with pytest.raises(DataError, match="the file is empty"):
         list(text_lines.lines(write(tmp_path, b"\n\n")))
 

@@ -41,10 +41,10 @@ def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer)
     # A second text without pieces is none, as published.
     pairs = list(zip(TEXTS[-1:] + TEXTS, TEXTS))
     expected = ORACLE[kind]["pairs"]
-    found = built(pairs, tokenizer, 20)
+    rows = built(pairs, tokenizer, 20)
     kept = [number for number, (_, second) in enumerate(pairs) if tokenizer.ids(second)]
     assert len(kept) > len(TEXTS) - 5
-    assert [found[number] for number in kept] == [expected[number] for number in kept]
+    assert [rows[number] for number in kept] == [expected[number] for number in kept]
     for text, (ids, word_ids) in zip(TEXTS, ORACLE[kind]["words"]):
         words = text.split()
         expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]
@@ -69,8 +69,8 @@ def test_words_of_a_tagger_from_elsewhere_have_the_blanks_that_the_file_adds(as_
     again = read_tokenizer(tmp_path / "tokenizer.json")
     assert again.fingerprint == vocabulary.fingerprint
     expected = again.library.encode(["w1", "w2"], is_pretokenized=True, add_special_tokens=False).ids
-    found = [number for ids in tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
-    assert (found == expected) == as_they_are
+    ids_of_words = [number for ids in tokenizer_of(again, lower_case=False).of_words(["w1", "w2"]) for number in ids]
+    assert (ids_of_words == expected) == as_they_are
     assert library.adds_blank(again.to_text_of_words()) is not as_they_are
 
 

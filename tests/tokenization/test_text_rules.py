@@ -101,9 +101,9 @@ def test_added_tokens_stay_whole(tmp_path, lower_case, file):
     assert vocabulary.tokens[len(pieces) :] == ("<e1>", "COVID-19", "the")
     ours, theirs = WordPieceTokenizer(vocabulary, lower_case=lower_case), oracle(pieces, lower_case, TextRules(), ADDED)
     for text in (*TEXTS, "", " ", "<e1>", "<e1><e1>\u4e2dthe them", "co\u00f6vid-19 covid-19"):
-        expected, found = theirs.encode(text, add_special_tokens=False), ours.tokenize(text)
-        assert ours.ids(text) == [piece.id for piece in found] == expected.ids
-        assert [(piece.start, piece.end) for piece in found] == expected.offsets
+        expected, actual = theirs.encode(text, add_special_tokens=False), ours.tokenize(text)
+        assert ours.ids(text) == [piece.id for piece in actual] == expected.ids
+        assert [(piece.start, piece.end) for piece in actual] == expected.offsets
 
 
 def test_a_list_of_added_tokens_alone_is_read_and_those_of_the_vocabulary_stay_whole_too(tmp_path):

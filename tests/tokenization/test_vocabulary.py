@@ -48,8 +48,8 @@ def test_pieces_have_their_position_as_id_and_unknown_ones_that_of_unk():
     ids=["plain", "no last line end", "CRLF", "byte order mark", "trailing blanks", "to_text"],
 )
 def test_file_is_read_whatever_its_line_ends(tmp_path, data):
-    found = Vocabulary.from_file(written(tmp_path, data))
-    assert (found.tokens, found.fingerprint) == (TOKENS, Vocabulary(TOKENS).fingerprint)
+    vocabulary = Vocabulary.from_file(written(tmp_path, data))
+    assert (vocabulary.tokens, vocabulary.fingerprint) == (TOKENS, Vocabulary(TOKENS).fingerprint)
 
 
 def test_only_a_line_feed_ends_a_line_and_blanks_beyond_ascii_are_pieces(tmp_path):
@@ -119,20 +119,20 @@ def in_folder(folder, *tokens: str, **files: object) -> casing.Casing:
     ids=str,
 )
 def test_pieces_speak_by_how_many_have_a_capital(tokens, lower_case):
-    found = find(*tokens)
-    assert found.lower_case is lower_case
-    assert found.against(lower_case=not lower_case) is bool(found.signs)
-    assert not found.against(lower_case=lower_case)
-    assert not found.doubtful(lower_case=lower_case)
+    casing = find(*tokens)
+    assert casing.lower_case is lower_case
+    assert casing.against(lower_case=not lower_case) is bool(casing.signs)
+    assert not casing.against(lower_case=lower_case)
+    assert not casing.doubtful(lower_case=lower_case)
 
 
 @pytest.mark.parametrize(("capitals", "lower_case"), [("QRS", True), ("BCDFGHIJ", False)])  # 2 and 6 of 100
 def test_a_few_capitals_are_doubtful_and_refuse_nothing(capitals, lower_case):
-    found = find(*LATIN, *capitals)
-    assert found.lower_case is lower_case
-    assert found.doubtful(lower_case=not lower_case)
-    assert not found.doubtful(lower_case=lower_case)
-    assert not found.against(lower_case=not lower_case)
+    casing = find(*LATIN, *capitals)
+    assert casing.lower_case is lower_case
+    assert casing.doubtful(lower_case=not lower_case)
+    assert not casing.doubtful(lower_case=lower_case)
+    assert not casing.against(lower_case=not lower_case)
 
 
 NAMES = {
@@ -176,9 +176,9 @@ def test_clear_pieces_go_before_files_before_names_before_doubtful_pieces(tmp_pa
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_signs_that_disagree_refuse_nothing(tmp_path, lower_case):
-    found = in_folder(tmp_path / "cased_L-2_H-8_A-2", *LATIN)
-    assert not found.against(lower_case=lower_case)
-    assert found.doubtful(lower_case=lower_case)
-    assert str(found) == (
+    casing = in_folder(tmp_path / "cased_L-2_H-8_A-2", *LATIN)
+    assert not casing.against(lower_case=lower_case)
+    assert casing.doubtful(lower_case=lower_case)
+    assert str(casing) == (
         "0 of 120 pieces with letters have a capital; the folder cased_L-2_H-8_A-2 is named as cased ones are"
     )

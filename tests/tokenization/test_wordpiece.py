@@ -71,8 +71,8 @@ def test_blanks_end_a_word_and_deleted_characters_join_what_they_divided(lower_c
 def test_characters_that_stand_alone_or_stay_in_their_word(characters, expected):
     vocabulary = Vocabulary(dict.fromkeys([*VOCABULARY.tokens, *characters, *(f"##{c}" for c in characters)]))
     for character in characters:
-        found = tokens(f"ab{character}{character}c", vocabulary, lower_case=False)
-        assert found == [piece.format(character) for piece in expected]
+        pieces = tokens(f"ab{character}{character}c", vocabulary, lower_case=False)
+        assert pieces == [piece.format(character) for piece in expected]
 
 
 @pytest.mark.parametrize(

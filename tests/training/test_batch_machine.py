@@ -27,9 +27,9 @@ def inference(home, **settings):
 )  # fmt: skip
 def test_the_engine_is_part_of_what_decides_on_rows(tmp_path, caplog, monkeypatch, settings, kind, precision, said):
     monkeypatch.setattr("bert_tf.runtime.precision.cpu_computes", lambda name: name in ("float32", "int8"))
-    found = inference(tmp_path, **settings)
-    assert isinstance(found.engine(), kind)
-    assert found.precision == precision
+    options = inference(tmp_path, **settings)
+    assert isinstance(options.engine(), kind)
+    assert options.precision == precision
     assert not said or any(line.startswith(said) for line in caplog.messages)
     with pytest.raises(FlagError, match="--precision=int8: --engine=tensorflow computes in default, float32"):
         inference(tmp_path, precision="int8")

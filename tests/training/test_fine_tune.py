@@ -104,9 +104,9 @@ def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_r
         assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
     record = reading.record(trained.folder)
     assert record["command"].startswith("python run_classifier.py ")
-    found, project = repeated(trained.folder), trained.project
-    assert (found.data.data_dir, found.model.init_checkpoint) == (str(project.data_dir), project.init_checkpoint)
-    assert (found.train.num_train_epochs, found.data.max_seq_length) == (1.0, 24)
+    config, project = repeated(trained.folder), trained.project
+    assert (config.data.data_dir, config.model.init_checkpoint) == (str(project.data_dir), project.init_checkpoint)
+    assert (config.train.num_train_epochs, config.data.max_seq_length) == (1.0, 24)
     kept = {"save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots", "log_every_n_steps", "xla"}
     assert not record["training"].keys() & {*kept, *settings.EXACT}
     digests = {"train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
@@ -146,12 +146,12 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
     monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)  # of this process
     arguments = [*trained.project.flags(tmp_path / "out", do_train=True), *ways.split()]
     assert run(*arguments) == 130
-    asked, found = classifier.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
-    assert (found.data, found.model) == (asked.data, asked.model)
-    assert (found.train, found.speed) == (asked.train, asked.speed)
+    asked, config = classifier.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
+    assert (config.data, config.model) == (asked.data, asked.model)
+    assert (config.train, config.speed) == (asked.train, asked.speed)
     is_saved_by_steps = "save_checkpoints_steps" in ways  # else by the clock too
     assert seen[0].save_checkpoints_steps == (2 if is_saved_by_steps else None)
-    assert ("save_checkpoints_steps" in found.given) == is_saved_by_steps
+    assert ("save_checkpoints_steps" in config.given) == is_saved_by_steps
     assert not (tmp_path / "out" / "eval_results.txt").exists()
     assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
     monkeypatch.setattr("bert_tf.training.record.home.clone", lambda *_: None)  # a wheel brings another command
@@ -199,8 +199,8 @@ def test_with_determinism_updates_are_put_off_but_of_words_on_a_gpu(gpus, place,
     session = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(visible_device_list=gpus))
     devices = ("/device:GPU:0",) if gpus and not place else ("/device:CPU:0",)
     machine = Machine(session, Plan(devices=devices))
-    found = fine_tune._deferring(classifier.mrpc(*flags), machine)
-    assert (found.speed.defer_embeddings, "--nodefer_embeddings: " in caplog.text) == (defers, not defers)
+    config = fine_tune._deferring(classifier.mrpc(*flags), machine)
+    assert (config.speed.defer_embeddings, "--nodefer_embeddings: " in caplog.text) == (defers, not defers)
     assert fine_tune._deferring(classifier.mrpc(*flags[1:]), machine).speed.defer_embeddings
 
 
@@ -384,15 +384,15 @@ def test_a_trained_folder_can_be_trained_further_elsewhere(trained, tmp_path, mo
 
 
 def test_the_account_of_the_wall_time_is_whole_and_the_log_fits_on_two_screens(trained):
-    found = json.loads((trained.folder / "timing.json").read_text())
-    assert found["first_steps"] == 5  # the account comes beside what is known of the steps
-    assert list(found["wall"]["parts"]) == [
+    timing = json.loads((trained.folder / "timing.json").read_text())
+    assert timing["first_steps"] == 5  # the account comes beside what is known of the steps
+    assert list(timing["wall"]["parts"]) == [
         *("start", "devices", "data", "kernels", "features", "graph", "first_steps", "saves", "log", "between", "closing"),
         *("evaluation", "prediction", "page", "unaccounted"),
     ]
-    assert found["wall"]["seconds"] == pytest.approx(sum(found["wall"]["parts"].values()))
-    assert min(found["wall"]["parts"].values()) >= 0
-    saving = found["saving"]
+    assert timing["wall"]["seconds"] == pytest.approx(sum(timing["wall"]["parts"].values()))
+    assert min(timing["wall"]["parts"].values()) >= 0
+    saving = timing["saving"]
     assert saving["checkpoints"] == 1
     assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
     assert 0 < saving["share"] < 1
@@ -488,9 +488,9 @@ def test_a_task_given_as_a_value_is_learned_and_the_figures_come_back(trained, t
     ],
 )
 def test_what_follows_training_starts_ahead_as_far_as_it_is_asked_for(is_chief, actions, started, monkeypatch):
-    found = []
-    monkeypatch.setattr(fine_tune.results, "start_page_ahead", lambda: found.append("page"))
+    begun = []
+    monkeypatch.setattr(fine_tune.results, "start_page_ahead", lambda: begun.append("page"))
     machine = SimpleNamespace(is_chief=is_chief)
     run = SimpleNamespace(machine=machine, spec=SimpleNamespace(actions=settings.ActionSettings(**actions)))
-    fine_tune._prepare_end(run, SimpleNamespace(build_ahead=lambda: found.append("graph")))
-    assert found == started
+    fine_tune._prepare_end(run, SimpleNamespace(build_ahead=lambda: begun.append("graph")))
+    assert begun == started

@@ -150,5 +150,5 @@ def test_parts_of_a_batch_are_the_same_training(flags, tmp_path):
 def test_weights_of_classes_count_texts():
     """Of classes with six and seven windows."""
     task = SimpleNamespace(name="custom", family=FAMILIES[CLASSIFICATION])
-    found = find_loss_options(mrpc("--class_weights=balanced").train, task)(features_of(CLASSIFICATION))
-    assert found.class_weights == pytest.approx((5 / (2 * 2), 5 / (2 * 3)))
+    options = find_loss_options(mrpc("--class_weights=balanced").train, task)(features_of(CLASSIFICATION))
+    assert options.class_weights == pytest.approx((5 / (2 * 2), 5 / (2 * 3)))

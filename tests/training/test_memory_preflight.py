@@ -43,17 +43,17 @@ def prepared(project, machine=GPU, **extra):
 def planned(prepared_run, batch_size=None, **options):
     """The forecast of a run's step, as the preflight makes it."""
     lengths = memory_preflight._lengths(prepared_run)
-    found = dataclasses.replace(memory_preflight._options(prepared_run, lengths, hosted=False), **options)
+    compute_options = dataclasses.replace(memory_preflight._options(prepared_run, lengths, hosted=False), **options)
     batch_size = batch_size or prepared_run.spec.train.train_batch_size
-    return step_peak.forecast(prepared_run.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
+    return step_peak.forecast(prepared_run.config, tokens=lengths.tokens, batch_size=batch_size, options=compute_options)
 
 
 def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
     (tmp_path / "train.txt").write_text("rain I-LOC\nand O\n\n" * 8)
     given = prepared(project, task_name="CoNLL2003", data_dir=tmp_path)
-    found = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
-    assert found.head == ((9, given.config.hidden_size), (9,))
-    assert found.reads_tokens
+    options = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
+    assert options.head == ((9, given.config.hidden_size), (9,))
+    assert options.reads_tokens
 
 
 def test_windows_of_the_longest_text_are_counted(project, tmp_path):

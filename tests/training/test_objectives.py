@@ -88,8 +88,8 @@ def test_what_does_not_fit_is_refused(find, flags, task, problem):
 def test_classes_are_weighted_and_smoothed(flags, task, labels, weights, smoothing):
     ones = np.ones(4, np.int32)
     dtype = np.float32 if task is LETTERS else np.int32
-    found = find_loss_options(mrpc(*flags.split()).train, task)(labelled(ones, ones, ones, np.array(labels, dtype)))
-    assert (found.class_weights, found.label_smoothing) == (pytest.approx(weights), smoothing)
+    options = find_loss_options(mrpc(*flags.split()).train, task)(labelled(ones, ones, ones, np.array(labels, dtype)))
+    assert (options.class_weights, options.label_smoothing) == (pytest.approx(weights), smoothing)
 
 
 @pytest.mark.parametrize("logit", [np.nan, np.inf])
@@ -127,13 +127,13 @@ def best(folder):
 
 def test_every_evaluation_is_a_line_and_the_results_are_those_of_the_best(trained):
     folder, _ = trained
-    lines, line, found = evaluations(folder), best(folder), reading.results(folder)
+    lines, line, results = evaluations(folder), best(folder), reading.results(folder)
     assert [line["step"] for line in lines] == [3, 6, 9, 10]
     assert {tuple(line) for line in lines} == {("step", "eval_accuracy", "eval_f1", "eval_loss")}
     assert line["step"] not in (3, 10)
     measured = {**line, "global_step": line["step"]}
     del measured["step"]
-    assert {name: found[name] for name in measured} == pytest.approx(measured, rel=1e-5)
+    assert {name: results[name] for name in measured} == pytest.approx(measured, rel=1e-5)
     source = sources.find_model(mrpc(f"--init_checkpoint={folder}/best").model, environment={})
     assert source.checkpoint == f"{folder}/best/model.ckpt-{line['step']}"
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
@@ -147,10 +147,10 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
     assert reading.results(folder)["global_step"] == reached["step"]
-    found = reading.results(folder)["time_to_target"]
+    target = reading.results(folder)["time_to_target"]
     first = next(line for line in evaluations(folder) if line["eval_accuracy"] == reached["eval_accuracy"])
-    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first["step"], first["eval_accuracy"])
-    assert 0 < found["training_seconds"] < found["seconds"]
+    assert (target["metric"], target["step"], target["value"]) == ("eval_accuracy", first["step"], first["eval_accuracy"])
+    assert 0 < target["training_seconds"] < target["seconds"]
 
 
 def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, capsys, caplog):

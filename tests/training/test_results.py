@@ -43,12 +43,12 @@ def cells(path):
 
 
 def test_evaluation_is_key_value_sorted_by_key_and_as_json_with_intervals_and_tables(tmp_path):
-    found = write(tmp_path, note="a note")
+    said = write(tmp_path, note="a note")
     assert (tmp_path / "eval_results.txt").read_text() == (
-        f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {found['loss']}\nglobal_step = 15\nloss = {found['loss']}\n"
+        f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {said['loss']}\nglobal_step = 15\nloss = {said['loss']}\n"
     )
-    assert found["loss"] == pytest.approx(LOSS)
-    assert {name: value for name, value in reading.results(tmp_path).items() if name != "splits"} == {**found, "note": "a note"}
+    assert said["loss"] == pytest.approx(LOSS)
+    assert {name: value for name, value in reading.results(tmp_path).items() if name != "splits"} == {**said, "note": "a note"}
     evaluation = evaluated(WRONG)
     write(tmp_path, dev=evaluation)
     assert reading.results(tmp_path)["splits"] == {
@@ -70,10 +70,10 @@ def test_evaluation_is_key_value_sorted_by_key_and_as_json_with_intervals_and_ta
 
 
 def test_several_splits_have_their_mean_under_the_plain_keys(tmp_path, caplog):
-    found = write(tmp_path, dev_a=evaluated(RIGHT), dev_b=evaluated(WRONG))
+    said = write(tmp_path, dev_a=evaluated(RIGHT), dev_b=evaluated(WRONG))
     expected = {"eval_accuracy": 5 / 6, "eval_accuracy_a": 1.0, "eval_accuracy_b": 2 / 3, "global_step": 15}
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
-    assert found["eval_loss"] == found["loss"] == pytest.approx((found["eval_loss_a"] + found["eval_loss_b"]) / 2)
+    assert {key: said[key] for key in expected} == pytest.approx(expected)
+    assert said["eval_loss"] == said["loss"] == pytest.approx((said["eval_loss_a"] + said["eval_loss_b"]) / 2)
     assert reading.results(tmp_path)["splits"].keys() == {"dev_a", "dev_b"}
     intervals = [line.split()[0] for line in caplog.messages if "95 %" in line]
     assert intervals == ["eval_accuracy_a", "eval_accuracy_b", "eval_f1_a", "eval_f1_b"]
@@ -198,5 +198,5 @@ def test_the_documented_command_finds_the_files_of_all_tasks(tmp_path):
     for path in (tmp_path / "out" / name for name in (*files, *others)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    found = [path for pattern in patterns.split() for path in tmp_path.glob(pattern)]
-    assert {str(path.relative_to(tmp_path / "out")) for path in found} == files
+    paths = [path for pattern in patterns.split() for path in tmp_path.glob(pattern)]
+    assert {str(path.relative_to(tmp_path / "out")) for path in paths} == files

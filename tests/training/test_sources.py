@@ -46,8 +46,8 @@ def test_data_comes_from_the_first_source_there_is(tmp_path, folders, flag, expe
     for name in folders:
         (tmp_path / name).mkdir(parents=True)
     environment = {"GLUE_DIR": str(tmp_path / "glue"), "BERT_TF_HOME": str(tmp_path)}
-    found = find_data(MRPC, flag and str(tmp_path / flag), environment=environment)
-    assert (found.folder, found.origin, found.is_sample) == (tmp_path / expected, origin, expected == SAMPLE)
+    data = find_data(MRPC, flag and str(tmp_path / flag), environment=environment)
+    assert (data.folder, data.origin, data.is_sample) == (tmp_path / expected, origin, expected == SAMPLE)
     with pytest.raises(DataError, match=r"none: no such folder; --data_dir must hold the files of MRPC"):
         find_data(MRPC, str(tmp_path / "none"), environment=environment)  # never replaced by another
     with pytest.raises(DataError, match=r"data/RTE: no data for RTE; fetch it \(python -m bert_tf data fetch RTE\), put its"):
@@ -65,26 +65,26 @@ def test_what_glue_dir_lacks_is_in_the_home_folder_else_the_sample_is_in_the_pac
 
 @pytest.mark.parametrize("name", ["bert_model.ckpt", "bert_model.ckpt.index", ""])
 def test_init_checkpoint_is_a_prefix_its_index_or_its_folder(model, name):
-    found = find(model / name)
-    assert found.checkpoint == str(model / "bert_model.ckpt")
-    assert (found.config, found.vocabulary) == (model / "bert_config.json", model / "vocab.txt")
-    assert (found.origin, found.is_default) == ("--init_checkpoint", False)
+    source = find(model / name)
+    assert source.checkpoint == str(model / "bert_model.ckpt")
+    assert (source.config, source.vocabulary) == (model / "bert_config.json", model / "vocab.txt")
+    assert (source.origin, source.is_default) == ("--init_checkpoint", False)
 
 
 def test_flags_name_configuration_and_vocabulary_and_bert_base_dir_has_what_none_names(model, tmp_path):
-    found = find(base=model)
-    assert (found.checkpoint, found.origin) == (str(model / "bert_model.ckpt"), "$BERT_BASE_DIR")
+    source = find(base=model)
+    assert (source.checkpoint, source.origin) == (str(model / "bert_model.ckpt"), "$BERT_BASE_DIR")
     other = shutil.copytree(model, tmp_path / "other")
-    found = find(other, base=model)
-    assert Path(found.checkpoint).parent == found.config.parent == found.vocabulary.parent == other
+    source = find(other, base=model)
+    assert Path(source.checkpoint).parent == source.config.parent == source.vocabulary.parent == other
     (other / "bert_config.json").unlink()
     (other / "vocab.txt").unlink()
-    found = find(other / "bert_model.ckpt", base=model)
-    assert (found.checkpoint, found.config) == (str(other / "bert_model.ckpt"), model / "bert_config.json")
+    source = find(other / "bert_model.ckpt", base=model)
+    assert (source.checkpoint, source.config) == (str(other / "bert_model.ckpt"), model / "bert_config.json")
     config = shutil.copy(model / "bert_config.json", tmp_path / "a.json")
     vocabulary = shutil.copy(model / "vocab.txt", tmp_path / "b.txt")
-    found = find(model, config, vocabulary)
-    assert (found.config, found.vocabulary) == (config, vocabulary)
+    source = find(model, config, vocabulary)
+    assert (source.config, source.vocabulary) == (config, vocabulary)
     for alone in ((None, config, None), (None, None, vocabulary)):
         with pytest.raises(FlagError, match="belong to a checkpoint; name it with --init_checkpoint"):
             find(*alone, project=tmp_path)
@@ -93,9 +93,9 @@ def test_flags_name_configuration_and_vocabulary_and_bert_base_dir_has_what_none
 def test_without_any_checkpoint_the_default_one_is_fetched(model, monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(default, "ensure", lambda folder: asked.append(folder) or model)
-    found = find(project=tmp_path)
+    source = find(project=tmp_path)
     assert asked == [tmp_path / "checkpoints"]
-    assert (found.checkpoint, found.is_default) == (str(model / "bert_model.ckpt"), True)
+    assert (source.checkpoint, source.is_default) == (str(model / "bert_model.ckpt"), True)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_a_checkpoint_that_is_nowhere_is_what_the_error_is_about(tmp_path, name)
 def test_a_hugging_face_folder_is_converted_into_the_project(tmp_path, through):
     folder = huggingface.write_folder(tmp_path / "tiny-bert")
     named = {"base": folder} if through == "$BERT_BASE_DIR" else {"checkpoint": folder}
-    found = find(**named, project=tmp_path)
-    assert Path(found.checkpoint).parent.parent == tmp_path / "checkpoints"
-    assert Path(f"{found.checkpoint}.index").is_file()
-    assert found.origin == through
+    source = find(**named, project=tmp_path)
+    assert Path(source.checkpoint).parent.parent == tmp_path / "checkpoints"
+    assert Path(f"{source.checkpoint}.index").is_file()
+    assert source.origin == through
 
 
 def test_a_folder_of_a_run_gives_its_best_checkpoint_else_the_newest(model, tmp_path):

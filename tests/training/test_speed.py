@@ -64,13 +64,13 @@ XLA = ("INFO", "--xla compiles once for each shape: --nopack_tokens, --nodefer_e
     ],
 )
 def test_the_machine_is_set_up_with_warnings(flags, reason, done, said, monkeypatch, caplog):
-    found = []
-    monkeypatch.setattr(speed.devices, "allow_xla_on_cpu", lambda: found.append("xla"))
-    monkeypatch.setattr(speed.precision, "use", found.append)
+    called = []
+    monkeypatch.setattr(speed.devices, "allow_xla_on_cpu", lambda: called.append("xla"))
+    monkeypatch.setattr(speed.precision, "use", called.append)
     monkeypatch.setattr(speed.precision, "slow_reason", lambda _: reason)
     speed.set_up(settings(flags))
     speed.warn(settings(flags))
-    assert (found, [(record.levelname, record.message) for record in caplog.records]) == (done, said)
+    assert (called, [(record.levelname, record.message) for record in caplog.records]) == (done, said)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, flags, precis
 def test_native_kernels_compute_where_they_can(monkeypatch, flags, machine, wanted, there):
     tried = []
     monkeypatch.setattr(speed.loading, "use", lambda environment: tried.append(environment) or there)
-    found = speed.with_kernels(settings(flags), machine, {"PATH": "x"})
+    with_kernels = speed.with_kernels(settings(flags), machine, {"PATH": "x"})
     assert tried == ([{"PATH": "x"}] if wanted else [])
-    assert speed.execution(settings(flags), found).native == found.native_kernels == (wanted and there)
+    assert speed.execution(settings(flags), with_kernels).native == with_kernels.native_kernels == (wanted and there)
 
 
 def test_batches_of_evaluation_are_as_large_as_the_memory_of_a_gpu_allows(monkeypatch):
@@ -118,10 +118,10 @@ def test_batches_of_evaluation_are_as_large_as_the_memory_of_a_gpu_allows(monkey
     usual = speed.batching(settings(), 128)
     assert speed.eval_batching(settings(), 128, BASE, CPU) == usual
     assert len(next(eval_batches(features, None, usual))) == 2048 // 128
-    found = speed.eval_batching(settings(), 128, BASE, whole)
-    assert found == dataclasses.replace(usual, eval_tokens=32768)
-    assert [len(rows) for rows in eval_batches(features, None, found)] == [256, 256, 256, 232]
-    assert len(next(eval_batches(features, 10, found))) == 10  # a size that is given decides
+    batching = speed.eval_batching(settings(), 128, BASE, whole)
+    assert batching == dataclasses.replace(usual, eval_tokens=32768)
+    assert [len(rows) for rows in eval_batches(features, None, batching)] == [256, 256, 256, 232]
+    assert len(next(eval_batches(features, 10, batching))) == 10  # a size that is given decides
     alone, beside = (speed.eval_batching(settings(), 128, BASE, small, trains=trains).eval_tokens for trains in (False, True))
     assert beside < alone
     monkeypatch.setattr(tensorflow_machine, "describe", lambda *_: None)

@@ -12,7 +12,7 @@ def entry(ours, theirs, task="SQuAD", curves=False, **more):
 
     def reached(side, seed):
         value = (ours if side == OWN else theirs)[seed - 1]
-        results = {name: found[side == PEER] for name, found in more.items()}
+        results = {name: sides[side == PEER] for name, sides in more.items()}
         return Reached({"f1": value}, {"f1": (value - 0.1, value + 0.1)}, 60.0, **results)
 
     series = types.SimpleNamespace(

@@ -62,17 +62,17 @@ def series(project, tmp_path, monkeypatch) -> Series:
     return series
 
 
-def keep(series, found, side=START):
-    (series.folder / f"{side}-1.json").write_text(documents.to_json(found.__dict__))
+def keep(series, reached, side=START):
+    (series.folder / f"{side}-1.json").write_text(documents.to_json(reached.__dict__))
 
 
 def test_our_family_measures_the_logits_of_a_peer_that_starts_from_our_head_and_takes_as_many_steps_as_we_do(series):
-    found = series.reached(PEER, 1)
+    reached = series.reached(PEER, 1)
     outside = [tag for example in series.examples for tag in example.label].count(TASK.family.labels[0])
     words = sum(len(example.words) for example in series.examples)
     assert TASK.family.labels[0] == "O"
-    assert found.metrics["token_accuracy"] == pytest.approx(outside / words)
-    assert (found.seconds, list(found.losses)) == (5.0, [])
+    assert reached.metrics["token_accuracy"] == pytest.approx(outside / words)
+    assert (reached.seconds, list(reached.losses)) == (5.0, [])
     folder = series.folder / f"run-{PEER}-1"
     job = json.loads((folder / "job.json").read_text())
     assert job["steps"] == int(len(safetensors.numpy.load_file(job["train"])["lengths"]) / 8 * 2.0)
@@ -94,8 +94,8 @@ def test_another_loss_before_training_is_refused(series):
 
 def test_what_is_finished_is_not_trained_again(series):
     keep(series, Reached({"entity_f1": 0.5}, {"entity_f1": (0.4, 0.6)}, 7.0), side=PEER)
-    found = series.reached(PEER, 1)
-    assert (found.metrics["entity_f1"], found.seconds) == (0.5, 7.0)
+    reached = series.reached(PEER, 1)
+    assert (reached.metrics["entity_f1"], reached.seconds) == (0.5, 7.0)
 
 
 def test_a_peer_that_fails_is_named(series, monkeypatch, tmp_path):

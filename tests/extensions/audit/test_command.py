@@ -63,15 +63,15 @@ def test_a_long_comparison_is_announced(caplog):
 
 def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_nothing(audited):
     with open(audited.table, encoding="utf-8", newline="") as file:
-        found = {(row["problem"], row["id"]): row for row in csv.DictReader(file)}
-    assert [(found["label_error", "t3"][name]) for name in ("score", "label", "suggested", "action")] == [
+        rows_by_problem = {(row["problem"], row["id"]): row for row in csv.DictReader(file)}
+    assert [(rows_by_problem["label_error", "t3"][name]) for name in ("score", "label", "suggested", "action")] == [
         *("0.1000", "b", "a", "relabel")
     ]
-    assert found["contradiction", "t12"]["other"] == "train:t0"
-    assert (found["leak", "t1"]["other"], found["leak", "t1"]["action"]) == ("dev:d0", "exclude")
-    assert found["near_duplicate", "t14"]["other"] == "train:t13"
-    assert float(found["truncated", "t15"]["score"]) < 0.5
-    assert found["unknown_words", "t15"]["text"].startswith("<script>")
+    assert rows_by_problem["contradiction", "t12"]["other"] == "train:t0"
+    assert (rows_by_problem["leak", "t1"]["other"], rows_by_problem["leak", "t1"]["action"]) == ("dev:d0", "exclude")
+    assert rows_by_problem["near_duplicate", "t14"]["other"] == "train:t13"
+    assert float(rows_by_problem["truncated", "t15"]["score"]) < 0.5
+    assert rows_by_problem["unknown_words", "t15"]["text"].startswith("<script>")
     assert audited.counts["label_error"] == 1
     assert "label_error" in str(audited)
     text = audited.page.read_text(encoding="utf-8")

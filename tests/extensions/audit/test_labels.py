@@ -66,8 +66,8 @@ def test_a_linear_model_finds_flipped_labels_without_having_seen_the_row():
     given = ["a"] * 50 + ["b"] * 50
     given[3], given[70] = "b", "a"
     rows = [SentenceExample(str(n), "t", None, label) for n, label in enumerate(given)]
-    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
-    assert [(issue.row, issue.suggested) for issue in found] == [(3, "a"), (70, "b")]
+    issues = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
+    assert [(issue.row, issue.suggested) for issue in issues] == [(3, "a"), (70, "b")]
     from sklearn.linear_model import Ridge
 
     random = np.random.default_rng(0)
@@ -89,8 +89,8 @@ def exact(*given):
     return exact_of(rows(*given))
 
 
-def exact_of(found):
-    return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(found, duplicates.keys(found))]
+def exact_of(some_rows):
+    return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(some_rows, duplicates.keys(some_rows))]
 
 
 @pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
@@ -100,10 +100,10 @@ def test_case_punctuation_blanks_and_forms_do_not_count(text):
 
 
 def test_duplicates_contradictions_and_leaks():
-    found = exact(
+    issues = exact(
         ("train", "one", "a"), ("train", "One.", "a"), ("train", "one", "b"), ("train", "two", "a"), ("dev", "Two", "b")
     )
-    assert found == [
+    assert issues == [
         ("duplicate", "train:1", "train:0"),
         ("contradiction", "train:2", "train:0"),
         ("leak", "train:3", "dev:4"),
@@ -118,16 +118,16 @@ def test_duplicates_contradictions_and_leaks():
 
 def test_texts_that_are_read_in_windows_are_not_truncated():
     tokenizer = WordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]), lower_case=True)
-    found = rows(("train", "a a a a", "X"))
+    long_rows = rows(("train", "a a a a", "X"))
     for family, problems in ((SentenceFamily(("X",)), ["truncated"]), (TagFamily(("O", "X")), [])):
-        assert [finding.problem for finding in texts.unreadable(found, family, tokenizer, 4)] == problems
+        assert [finding.problem for finding in texts.unreadable(long_rows, family, tokenizer, 4)] == problems
 
 
 def test_rows_without_predictions_and_rows_that_had_another_label_are_said(tmp_path):
-    found = [SentenceExample(f"train-{n}", "t", None, "ab"[n % 2]) for n in range(4)]
+    examples = [SentenceExample(f"train-{n}", "t", None, "ab"[n % 2]) for n in range(4)]
     lines = [f"train-{n}\t0.9\t0.1\t{label}\n" for n, label in enumerate("aaa")]
     (tmp_path / "p.tsv").write_text("id\tprobability_a\tprobability_b\ttrue_label\n" + "".join(lines))
-    _, notes = predictions.issues(str(tmp_path / "p.tsv"), SentenceFamily(("a", "b")), found)
+    _, notes = predictions.issues(str(tmp_path / "p.tsv"), SentenceFamily(("a", "b")), examples)
     assert notes == [
         f"{tmp_path}/p.tsv: 1 of 3 rows had another label then; if rows were added or removed since, predict them again"
         " (ids are numbers of lines, without --id_column)",
@@ -147,19 +147,19 @@ def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
     assert share(("one two three", ""), ("one two three", "left")) == []
     words = " ".join("abcdefghijklm")  # 13 of 20 words
     pair = [(words, ""), (f"{words} one two three four five six seven", "")]
-    assert [found for _, _, found in duplicates.similar(pair, 0.65, np.array([True, True]))] == [pytest.approx(0.65)]
+    assert [shared for _, _, shared in duplicates.similar(pair, 0.65, np.array([True, True]))] == [pytest.approx(0.65)]
     assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
     assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
 
 
 def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypatch):
-    found = rows(
+    some_rows = rows(
         ("train", "the old man went home at six", "a"),
         ("train", "the old man went home at seven", "a"),
         ("train", "nothing of the kind", "b"),
         ("dev", "at six the old man went home", "a"),
     )
-    near = duplicates.near(found, duplicates.keys(found), 0.65)
+    near = duplicates.near(some_rows, duplicates.keys(some_rows), 0.65)
     assert sorted((one.problem, one.row.name, one.other.name) for one in near) == [
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
@@ -178,6 +178,6 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
 def test_a_row_unlike_the_others_is_an_outlier():
     vectors = np.random.default_rng(0).normal(size=(60, 8)) * 0.2 + np.eye(8)[0]
     vectors[20] = -np.eye(8)[0]
-    found = rows(*(("train", f"{n:b} {n * n}", "a") for n in range(60)))
-    outliers = findings.ranked(duplicates.outliers(found, duplicates.keys(found), vectors))
+    many_rows = rows(*(("train", f"{n:b} {n * n}", "a") for n in range(60)))
+    outliers = findings.ranked(duplicates.outliers(many_rows, duplicates.keys(many_rows), vectors))
     assert (outliers[0].problem, outliers[0].row.name) == ("outlier", "train:20")

@@ -92,9 +92,9 @@ def test_decisions_by_keys_are_the_corrections_of_a_training(opened, path, tmp_p
     opened.evaluate(f"{PRESS}(['ArrowUp', 'ArrowUp', 'x'])")  # a row of dev: nothing
     opened.open(path, width=1400)  # decisions are kept
     (tmp_path / "corrections.csv").write_bytes(opened.evaluate(FILE).encode())
-    found = str(tmp_path / "corrections.csv")
-    assert corrections.read_labels(found, corrections.EXCLUDE) == {"train-1": "", "train-3": ""}
-    assert corrections.read_labels(found, corrections.RELABEL) == {"train-0": '"b"', "train-2": "=c"}
+    table = str(tmp_path / "corrections.csv")
+    assert corrections.read_labels(table, corrections.EXCLUDE) == {"train-1": "", "train-3": ""}
+    assert corrections.read_labels(table, corrections.RELABEL) == {"train-0": '"b"', "train-2": "=c"}
     opened.evaluate("document.querySelector('tr[data-id=train-1]').focus()")
     opened.evaluate(f"{PRESS}(['u'])")
     assert "train-1" not in opened.evaluate(FILE)

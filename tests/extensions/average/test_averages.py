@@ -26,10 +26,10 @@ def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
     plain, splits = {"eval_accuracy", "eval_f1", "eval_loss"}, ["dev", "dev (average)", "dev (ema)"]
     names = plain | {f"{name}_{kind}" for name in plain for kind in KINDS} | {"loss", "global_step"}
     assert reading.text_results(trained).keys() == names
-    found = reading.results(trained)["splits"]
-    assert list(found) == splits
-    assert found["dev (ema)"]["loss"] == float(reading.text_results(trained)["eval_loss_ema"]) != found["dev"]["loss"]
-    assert found["dev (ema)"]["intervals_95"].keys() == {"accuracy", "f1"}
+    by_title = reading.results(trained)["splits"]
+    assert list(by_title) == splits
+    assert by_title["dev (ema)"]["loss"] == float(reading.text_results(trained)["eval_loss_ema"]) != by_title["dev"]["loss"]
+    assert by_title["dev (ema)"]["intervals_95"].keys() == {"accuracy", "f1"}
     assert sorted({line["split"] for line in reading.objects(trained / "wrong_examples.jsonl")}) == splits
     evaluations = reading.objects(trained / "evaluations.jsonl")
     assert [line["step"] for line in evaluations] == [3, 5]
@@ -43,9 +43,9 @@ def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_average_is_a_model_that_load_can_name(project, trained, kind):
     with bert_tf.load(trained / kind, data_dir=project.data_dir) as model:
-        found = model.evaluate("dev")
-    assert found.metrics["loss"] == pytest.approx(float(reading.text_results(trained)[f"eval_loss_{kind}"]), rel=1e-5)
-    assert found.evaluation.examples == SIZES["dev"]
+        evaluation = model.evaluate("dev")
+    assert evaluation.metrics["loss"] == pytest.approx(float(reading.text_results(trained)[f"eval_loss_{kind}"]), rel=1e-5)
+    assert evaluation.evaluation.examples == SIZES["dev"]
 
 
 def test_a_later_evaluation_says_the_same(project, trained, tmp_path):

@@ -16,8 +16,8 @@ def checkpoint(folder, number, **entries):
     ("shares", "expected"), [(None, 3.0), ([1, 0, 3], 4.75), ([1e308, 1e308, 1e308], 3.0), ([1e-320, 1e-320, 1e-320], 3.0)]
 )
 def test_only_the_ratio_of_shares_counts(tmp_path, shares, expected):
-    found = mean.mean_weights([checkpoint(tmp_path, number) for number in (1, 2, 6)], shares)
-    assert (found["bert/w"].tolist(), found["bert/w"].dtype, found["global_step"]) == ([expected] * 2, np.float32, 6)
+    means = mean.mean_weights([checkpoint(tmp_path, number) for number in (1, 2, 6)], shares)
+    assert (means["bert/w"].tolist(), means["bert/w"].dtype, means["global_step"]) == ([expected] * 2, np.float32, 6)
 
 
 def test_the_mean_of_one_has_its_bits(tmp_path):

@@ -50,16 +50,16 @@ def predicted(folder, texts):
 
 def test_predictions_have_the_probabilities_of_scaled_logits_and_the_same_labels(run, dev):
     before = predicted(run, texts())
-    found = bert_tf.calibrate(run, data=dev)
-    assert (found.fitted, found.reported) == (20, 20)
-    (temperature,) = found.temperatures
+    calibration = bert_tf.calibrate(run, data=dev)
+    assert (calibration.fitted, calibration.reported) == (20, 20)
+    (temperature,) = calibration.temperatures
     assert temperature > 1.5
-    assert found.after.nll < found.before.nll
+    assert calibration.after.nll < calibration.before.nll
     after = predicted(run, texts())
     assert [label for label, _ in after] == [label for label, _ in before]
     wanted = probabilities.softmax(np.log([shares for _, shares in before]) / temperature)
     np.testing.assert_allclose([shares for _, shares in after], wanted, atol=1e-5)
-    assert bert_tf.calibrate(run, data=dev) == found  # what is there already does not count
+    assert bert_tf.calibrate(run, data=dev) == calibration  # what is there already does not count
 
 
 def test_temperatures_are_those_of_one_checkpoint_alone(run, tmp_path):
@@ -109,14 +109,14 @@ def calibrated(kind, names, logits, labels, **rules):
 def test_several_labels_have_temperatures_of_their_own():
     """The first label is always twice as sure as it should be, the second half as sure."""
     labels = [(("a",) if number % 5 else ()) + (("b",) if number % 5 != 1 else ()) for number in range(1000)]
-    found = calibrated("multi_label", ["a", "b"], [2 * np.log(4), 0.5 * np.log(4)], labels)
-    assert found.temperatures == pytest.approx([2.0, 0.5], rel=0.1)
-    assert found.after.ece < found.before.ece / 2
+    calibration = calibrated("multi_label", ["a", "b"], [2 * np.log(4), 0.5 * np.log(4)], labels)
+    assert calibration.temperatures == pytest.approx([2.0, 0.5], rel=0.1)
+    assert calibration.after.ece < calibration.before.ece / 2
 
 
 def test_labels_without_examples_keep_their_threshold_and_one_that_reaches_none_is_named(caplog):
-    found = calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",)] * 40, threshold="recall:0.9")
-    assert found.decision.thresholds[1] == 0.5
+    calibration = calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",)] * 40, threshold="recall:0.9")
+    assert calibration.decision.thresholds[1] == 0.5
     assert "no example to fit on has the label b: its threshold stays 0.5" in caplog.text
     with pytest.raises(FlagError, match=r"--threshold=precision:0.95: the best precision on .*, of the label a$"):
         calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",), ("b",)] * 20, threshold="precision:0.95")
@@ -147,8 +147,8 @@ def test_a_trained_run_whose_rule_cannot_be_fitted_predicts_without_one(tmp_path
     ],
 )
 def test_a_temperature_without_an_optimum_is_said(caplog, logits, label, temperature, said):
-    found = calibrated("classification", ["x", "y"], logits, [label] * 20)
-    assert found.temperatures == pytest.approx((temperature,), rel=1e-3)
+    calibration = calibrated("classification", ["x", "y"], logits, [label] * 20)
+    assert calibration.temperatures == pytest.approx((temperature,), rel=1e-3)
     assert said in caplog.text
 
 
@@ -169,8 +169,8 @@ def test_a_temperature_at_its_lower_limit_is_said(caplog):
 
 
 def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_path, caplog):
-    found = bert_tf.calibrate(run, data=dev, abstain="coverage:0.5", sets=0.8)
-    below, start = found.decision.abstain_below, found.decision.set_from
+    calibration = bert_tf.calibrate(run, data=dev, abstain="coverage:0.5", sets=0.8)
+    below, start = calibration.decision.abstain_below, calibration.decision.set_from
     with bert_tf.load(run) as model:
         predictions = model.predict(texts())
         result = model.evaluate(rows())
@@ -181,7 +181,7 @@ def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_pa
     decided = sum(one.label is not None for one in predictions)
     assert 0 < decided < len(predictions)
     assert "half of these examples chose the decision rule" in caplog.text
-    assert found.rule.keys() == {"coverage", "selective_risk", "set_coverage", "set_size"}
+    assert calibration.rule.keys() == {"coverage", "selective_risk", "set_coverage", "set_size"}
     assert result.evaluation.more["coverage"] == pytest.approx(decided / len(predictions))
     bert_tf.predict_files(checkpoint=run, input=dev, output=tmp_path / "predictions.tsv")
     lines = [line.split("\t") for line in (tmp_path / "predictions.tsv").read_text().splitlines()]

@@ -35,11 +35,11 @@ def folder(tmp_path):
 
 
 def test_measures_and_points_are_those_of_the_file_and_the_rule_of_the_best_checkpoint_comes_first(folder):
-    found = rule(folder, DECISION)
-    assert found["rows"] == [("ECE", 0.12, 0.04), ("NLL", 0.6, 0.5), ("Brier", 0.3, 0.25)]
-    points = [(row["series"], row["x"], row["y"], row["size"]) for row in found["reliability"]["data"]["values"]]
+    shown = rule(folder, DECISION)
+    assert shown["rows"] == [("ECE", 0.12, 0.04), ("NLL", 0.6, 0.5), ("Brier", 0.3, 0.25)]
+    points = [(row["series"], row["x"], row["y"], row["size"]) for row in shown["reliability"]["data"]["values"]]
     assert points == [("before", 0.7, 0.5, 40), ("before", 0.9, 0.8, 41), ("after", 0.6, 0.5, 40), ("after", 0.8, 0.8, 41)]
-    assert found["risk"]["data"]["values"] == [{"x": 0.1, "y": 0.0}, {"x": 1.0, "y": 0.2}]
+    assert shown["risk"]["data"]["values"] == [{"x": 0.1, "y": 0.0}, {"x": 1.0, "y": 0.2}]
     rule(folder, DECISION)
     assert rule(folder, {**DECISION, "ece_by_chance": 0.01}, "best/decision.json")["chance"] == 0.01
 
@@ -54,9 +54,9 @@ def test_measures_and_points_are_those_of_the_file_and_the_rule_of_the_best_chec
     ],
 )
 def test_what_is_damaged_is_left_out(folder, change):
-    found = rule(folder, {**DECISION, **change})
-    assert found["rows"]
-    assert None in (found["reliability"], found["risk"])
+    shown = rule(folder, {**DECISION, **change})
+    assert shown["rows"]
+    assert None in (shown["reliability"], shown["risk"])
     page.render(run_files.read_runs([folder]))
 
 

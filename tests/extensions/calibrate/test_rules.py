@@ -23,9 +23,9 @@ TRUE = np.array([1, 1, 0, 1, 1, 0, 0, 1, 0, 0])
     ],
 )
 def test_thresholds_by_hand(text, predicted):
-    found = rules.threshold(text, SHARES, TRUE)
-    assert (found <= SHARES).sum() == predicted
-    assert found == pytest.approx((SHARES[predicted - 1] + SHARES[predicted]) / 2)
+    threshold = rules.threshold(text, SHARES, TRUE)
+    assert (threshold <= SHARES).sum() == predicted
+    assert threshold == pytest.approx((SHARES[predicted - 1] + SHARES[predicted]) / 2)
 
 
 @pytest.mark.parametrize(("positive", "negative", "predicted"), [(1, 1, 5), (10, 1, 2), (1, 10, 8), (1, 0, 0)])
@@ -39,8 +39,8 @@ def test_the_threshold_of_the_least_cost(tmp_path, positive, negative, predicted
 def test_where_no_prediction_is_cheapest_none_is_made_in_float32_either(tmp_path, highest):
     path = tmp_path / "cost.json"
     path.write_text('{"false_positive": 1, "false_negative": 0}')
-    found = rules.threshold(f"cost:{path}", SHARES * (highest / SHARES[0]), TRUE)
-    assert np.float32(highest) < np.float32(found)
+    threshold = rules.threshold(f"cost:{path}", SHARES * (highest / SHARES[0]), TRUE)
+    assert np.float32(highest) < np.float32(threshold)
 
 
 @pytest.mark.parametrize("rule", ["f1", "precision:0.9", "recall:0.9"])
@@ -49,8 +49,8 @@ def test_without_a_true_label_there_is_no_threshold(rule):
 
 
 def test_equal_probabilities_are_decided_together():
-    found = rules.threshold("precision:1", np.array([0.9, 0.9, 0.2]), np.array([1, 1, 0]))
-    assert found == pytest.approx(0.55)
+    threshold = rules.threshold("precision:1", np.array([0.9, 0.9, 0.2]), np.array([1, 1, 0]))
+    assert threshold == pytest.approx(0.55)
     with pytest.raises(FlagError, match="--threshold=precision:1: the best precision on the examples to fit on is 0.667"):
         rules.threshold("precision:1", np.array([0.9, 0.9, 0.9]), np.array([1, 1, 0]))
 
@@ -76,14 +76,14 @@ def test_sets_hold_the_true_class_of_new_examples_as_often_as_asked():
 
 def test_the_rank_of_a_set_is_exact():
     shares = np.arange(199, 0, -1) / 200  # of the true class, falling
-    found = rules.set_from(0.55, np.stack([shares, 1 - shares], axis=-1), np.zeros(199, int))
-    assert (shares >= found).sum() == 110  # 0.55 of 200; one more in floating point
+    start = rules.set_from(0.55, np.stack([shares, 1 - shares], axis=-1), np.zeros(199, int))
+    assert (shares >= start).sum() == 110  # 0.55 of 200; one more in floating point
 
 
 def test_the_risk_at_each_coverage():
     logits = np.stack([np.log(SHARES / (1 - SHARES)), np.zeros(10)], axis=-1)[:4]
-    found = rules.risk_coverage(LabelledLogits(logits, np.array([0, 0, 1, 0])))
-    assert found == [(0.25, 0.0), (0.5, 0.0), (0.75, pytest.approx(1 / 3)), (1.0, 0.25)]
+    points = rules.risk_coverage(LabelledLogits(logits, np.array([0, 0, 1, 0])))
+    assert points == [(0.25, 0.0), (0.5, 0.0), (0.75, pytest.approx(1 / 3)), (1.0, 0.25)]
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def section(text, title):
 def test_every_family_has_a_card_with_valid_metadata_and_code(tmp_path, name):
     record = PRETRAINED if name == "pretraining" else runs.CASES[name].record
     text = card(runs.write_run(tmp_path / "run", record))
-    found = metadata(text)
-    assert (found["library_name"], found["pipeline_tag"]) == ("bert_tf", PIPELINES[name])
+    block = metadata(text)
+    assert (block["library_name"], block["pipeline_tag"]) == ("bert_tf", PIPELINES[name])
     assert "Not measured at step 7." in section(text, "Metrics")
     code = section(text, "How to use").partition("```python\n")[2].partition("\n```")[0]
     compile(code, "card", "exec")
@@ -99,9 +99,9 @@ def test_metrics_data_costs_and_limits_are_those_of_the_run(tmp_path):
     run = write_run(tmp_path / "run", schedule=schedule, versions=versions, data_note="bundled sample")
     example.write_json(run / "timing.json", {"wall": {"seconds": 216.0}})
     text = card(run, license="mit", author="Ada", language="en,de")
-    found = metadata(text)
-    (result,) = found["model-index"][0]["results"]
-    assert (found["license"], found["language"]) == ("mit", ["en", "de"])
+    block = metadata(text)
+    (result,) = block["model-index"][0]["results"]
+    assert (block["license"], block["language"]) == ("mit", ["en", "de"])
     assert (result["dataset"]["split"], result["metrics"][0]["value"]) == ("dev", 0.75)
     assert "| dev (m.csv) | accuracy | 0.7500 | 0.5000 to 0.9000 | 8 |" in section(text, "Metrics")
     limits = section(text, "Limits")
@@ -117,11 +117,11 @@ def test_metrics_data_costs_and_limits_are_those_of_the_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "found"), [(8, {"accuracy": 0.75}), (7, None), (7, {"accuracy": None}), (7, {"accuracy": "high"})]
+    ("step", "details"), [(8, {"accuracy": 0.75}), (7, None), (7, {"accuracy": None}), (7, {"accuracy": "high"})]
 )
-def test_results_of_another_step_and_what_is_no_number_are_left_out(tmp_path, step, found):
+def test_results_of_another_step_and_what_is_no_number_are_left_out(tmp_path, step, details):
     run = runs.write_run(tmp_path / "run", runs.MRPC)
-    example.write_json(run / "eval_results.json", {"global_step": step, "splits": {"dev": found}})
+    example.write_json(run / "eval_results.json", {"global_step": step, "splits": {"dev": details}})
     assert "Not measured at step 7." in card(run)
 
 

@@ -34,14 +34,14 @@ def call(called):
 
 def test_inspect_sums_up_by_part_and_names_what_is_not_finite(run, tmp_path, call):
     status, out, _ = call("inspect", run / "model.ckpt-60", "--format=json")
-    found = json.loads(out)
+    printed = json.loads(out)
     assert status == 0
-    assert (found["layout"], found["step"], found["finite"]) == ("TensorFlow", 60, True)
-    parts = {part["name"]: part for part in found["parts"]}
+    assert (printed["layout"], printed["step"], printed["finite"]) == ("TensorFlow", 60, True)
+    parts = {part["name"]: part for part in printed["parts"]}
     assert list(parts) == ["embeddings", "layer 0", "pooler", "head", "optimizer", "other"]
     assert (parts["optimizer"]["variables"], parts["optimizer"]["norm"]) == (3, pytest.approx(6**0.5))
     weights = held(run / "model.ckpt-60")
-    for variable in found["variables"]:
+    for variable in printed["variables"]:
         array = weights[variable["name"]].astype(np.float64)
         assert variable["norm"] == pytest.approx(np.linalg.norm(array))
         assert (variable["lowest"], variable["highest"]) == (array.min(), array.max())
@@ -60,9 +60,9 @@ def test_every_name_of_a_checkpoint_and_hugging_faces_layout_are_read(run, tmp_p
     assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
     with bert_tf.load(copy / "model.ckpt-40") as model:
         assert model.checkpoint == str(copy / "model.ckpt-40")
-    found = bert_tf.inspect_checkpoint(huggingface.write_folder(tmp_path / "hf"))
-    assert (found.layout, found.step) == ("Hugging Face", None)
-    assert [group.name for group in found.groups] == ["embeddings", "layer 0", "layer 1", "pooler"]
+    inspected = bert_tf.inspect_checkpoint(huggingface.write_folder(tmp_path / "hf"))
+    assert (inspected.layout, inspected.step) == ("Hugging Face", None)
+    assert [group.name for group in inspected.groups] == ["embeddings", "layer 0", "layer 1", "pooler"]
 
 
 def test_diff_says_how_far_each_layer_moved_and_what_one_side_alone_has(run, tmp_path, call):
@@ -70,18 +70,18 @@ def test_diff_says_how_far_each_layer_moved_and_what_one_side_alone_has(run, tmp
     weights["bert/pooler/dense/bias"] *= 3
     write_checkpoint(tmp_path / "moved", weights)
     status, out, _ = call("diff", run / "model.ckpt-20", tmp_path / "moved", "--format=json")
-    found = json.loads(out)
-    assert (status, [part["name"] for part in found["parts"] if not part["same"]]) == (1, ["pooler"])
-    moved = found["variables"][0]
+    printed = json.loads(out)
+    assert (status, [part["name"] for part in printed["parts"] if not part["same"]]) == (1, ["pooler"])
+    moved = printed["variables"][0]
     assert (moved["name"], moved["relative"], moved["cosine"]) == ("bert/pooler/dense/bias", *map(pytest.approx, (2.0, 1.0)))
     assert call("diff", run, run / "model.ckpt-60")[0] == 0
     weights = held(run / "model.ckpt-60")
     weights["output_weights"], weights["new"] = np.ones([3, 8], np.float32), np.ones(1)
     write_checkpoint(tmp_path / "other", {name: value for name, value in weights.items() if "/adam" not in name})
-    found = bert_tf.diff_checkpoints(run / "model.ckpt-60", tmp_path / "other")
-    assert (found.only_a, found.only_b) == (("output_bias/adam_m", "output_bias/adam_v"), ("new",))
-    assert found.misshaped == {"output_weights": ((2, 8), (3, 8))}
-    assert "another shape: output_weights [2, 8] in A, [3, 8] in B" in str(found)
+    printed = bert_tf.diff_checkpoints(run / "model.ckpt-60", tmp_path / "other")
+    assert (printed.only_a, printed.only_b) == (("output_bias/adam_m", "output_bias/adam_v"), ("new",))
+    assert printed.misshaped == {"output_weights": ((2, 8), (3, 8))}
+    assert "another shape: output_weights [2, 8] in A, [3, 8] in B" in str(printed)
 
 
 @pytest.mark.parametrize("layout", ["hf", "tf2-names", "tf1"])
@@ -115,10 +115,10 @@ def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["light", "noted"]
     assert written.left_out == ("output_bias/adam_m", "output_bias/adam_v", "output_bias/ema")
     wanted = held(run / "model.ckpt-60")
-    found = held(tmp_path / "light" / "model.ckpt-60")
-    assert found.keys() == wanted.keys() - set(written.left_out)
-    assert found.pop("note") == b"of whom"
-    assert all(found[name].tobytes() == wanted[name].tobytes() for name in found)
+    kept = held(tmp_path / "light" / "model.ckpt-60")
+    assert kept.keys() == wanted.keys() - set(written.left_out)
+    assert kept.pop("note") == b"of whom"
+    assert all(kept[name].tobytes() == wanted[name].tobytes() for name in kept)
     with bert_tf.load(tmp_path / "light") as model:
         with bert_tf.load(run) as whole:
             assert model.predict([("rain came", "soup")]) == whole.predict([("rain came", "soup")])
@@ -219,8 +219,8 @@ def test_the_class_and_the_labels_of_a_hugging_face_folder_are_kept(tmp_path, ar
             bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / "hf")
         return
     bert_tf.convert_checkpoint(source, to="hf", output=tmp_path / "hf")
-    found = json.loads((tmp_path / "hf" / "config.json").read_text())
-    assert {name: found[name] for name in ("architectures", *more)} == {"architectures": [architecture], **more}
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert {name: config[name] for name in ("architectures", *more)} == {"architectures": [architecture], **more}
     (tmp_path / "words").write_text("clouds\n")
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
     bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")

@@ -33,16 +33,16 @@ WEIGHTS = {name: np.arange(np.prod(shape)).reshape(shape) for name, shape in enc
 
 
 def test_the_model_garden_has_every_variable_under_its_own_name_and_shape():
-    found = renaming.model_garden(1, CONFIG.num_attention_heads)
-    assert {renamed.name: renamed.there(WEIGHTS[name]).shape for name, renamed in found.items()} == GARDEN
+    by_name = renaming.model_garden(1, CONFIG.num_attention_heads)
+    assert {renamed.name: renamed.there(WEIGHTS[name]).shape for name, renamed in by_name.items()} == GARDEN
 
 
 def test_heads_are_cut_where_attention_cuts_them():
     """Column 4 of a query's kernel is number 1 of head 1; of the output's kernel it is row 4."""
-    found = renaming.model_garden(1, CONFIG.num_attention_heads)
+    renamed = renaming.model_garden(1, CONFIG.num_attention_heads)
     query, output = (f"bert/encoder/layer_0/attention/{name}/kernel" for name in ("self/query", "output/dense"))
-    assert (found[query].there(WEIGHTS[query])[:, 1, 1] == WEIGHTS[query][:, 4]).all()
-    assert (found[output].there(WEIGHTS[output])[1, 1] == WEIGHTS[output][4]).all()
+    assert (renamed[query].there(WEIGHTS[query])[:, 1, 1] == WEIGHTS[query][:, 4]).all()
+    assert (renamed[output].there(WEIGHTS[output])[1, 1] == WEIGHTS[output][4]).all()
 
 
 @pytest.mark.parametrize("before", ["", "bert_encoder_v2/", "bert_encoder_1/"])
@@ -67,5 +67,5 @@ def test_the_way_back_from_hugging_face(before):
 
 def test_names_of_the_first_pytorch_files_and_of_heads_are_known():
     names = ["bert.embeddings.LayerNorm.gamma", "classifier.weight", "qa_outputs.bias", "something"]
-    found = [name for name, _ in renaming.published(names).values()]
-    assert found == ["bert/embeddings/LayerNorm/gamma", "output_weights", "cls/squad/output_bias", "something"]
+    names_here = [name for name, _ in renaming.published(names).values()]
+    assert names_here == ["bert/embeddings/LayerNorm/gamma", "output_weights", "cls/squad/output_bias", "something"]

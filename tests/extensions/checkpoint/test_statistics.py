@@ -8,8 +8,8 @@ from bert_tf.extensions.checkpoint.statistics import Distance
 
 
 def test_by_hand():
-    found = statistics.summary_of(np.array([[3.0, -4.0], [np.nan, np.inf]], np.float32))
-    assert (found.norm, found.lowest, found.highest, found.nan, found.infinite) == (5.0, -4.0, 3.0, 1, 1)
+    summary = statistics.summary_of(np.array([[3.0, -4.0], [np.nan, np.inf]], np.float32))
+    assert (summary.norm, summary.lowest, summary.highest, summary.nan, summary.infinite) == (5.0, -4.0, 3.0, 1, 1)
     none = statistics.summary_of(np.array([np.nan], np.float32))
     assert (none.norm, none.lowest, none.highest) == (0.0, None, None)
 
@@ -18,16 +18,16 @@ def test_by_hand():
 def test_large_arrays_are_read_in_blocks(dtype, monkeypatch):
     monkeypatch.setattr(statistics, "_BLOCK", 7)
     values = np.arange(-50, 50).reshape(10, 10).astype(dtype)
-    found = statistics.summary_of(values)
-    assert found.norm == pytest.approx(math.sqrt(sum(x * x for x in range(-50, 50))))
-    assert (found.lowest, found.highest) == (-50, 49)
+    summary = statistics.summary_of(values)
+    assert summary.norm == pytest.approx(math.sqrt(sum(x * x for x in range(-50, 50))))
+    assert (summary.lowest, summary.highest) == (-50, 49)
 
 
 def test_how_far_two_are_apart_by_hand():
-    found = statistics.between(np.array([3.0, 0.0, 4.0], np.float32), np.array([3.0, 5.0, 4.0], np.float32))
-    assert found.relative == 1.0
-    assert found.largest == 5.0
-    assert found.cosine == pytest.approx(25 / (5 * math.sqrt(50)))
+    difference = statistics.between(np.array([3.0, 0.0, 4.0], np.float32), np.array([3.0, 5.0, 4.0], np.float32))
+    assert difference.relative == 1.0
+    assert difference.largest == 5.0
+    assert difference.cosine == pytest.approx(25 / (5 * math.sqrt(50)))
 
 
 def test_distances_of_parts_add_up_to_that_of_the_whole():

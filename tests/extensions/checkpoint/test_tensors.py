@@ -13,10 +13,10 @@ from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE, OBJECTS, TENSORFL
 
 def test_a_checkpoint_by_names(tmp_path):
     write_checkpoint(tmp_path / "c", {"b/w": np.ones([2, 3], np.float16), "global_step": np.int64(7)})
-    found = TensorFlowTensors(str(tmp_path / "c"))
-    assert (found.layout, list(found.entries), step_of(found)) == (TENSORFLOW, ["b/w", "global_step"], 7)
-    assert found.entries["b/w"] == ((2, 3), "float16")
-    assert found.entries["b/w"].bytes == 12
+    tensors = TensorFlowTensors(str(tmp_path / "c"))
+    assert (tensors.layout, list(tensors.entries), step_of(tensors)) == (TENSORFLOW, ["b/w", "global_step"], 7)
+    assert tensors.entries["b/w"] == ((2, 3), "float16")
+    assert tensors.entries["b/w"].bytes == 12
 
 
 def test_a_checkpoint_of_format_v1(tmp_path):
@@ -26,19 +26,19 @@ def test_a_checkpoint_of_format_v1(tmp_path):
         session.run(variable.initializer)
         v1 = tf.compat.v1.train.SaverDef.V1
         tf.compat.v1.train.Saver(write_version=v1).save(session, prefix, write_meta_graph=False, write_state=False)
-    found = TensorFlowTensors(prefix)
-    assert found.read("b/w") == 2.0
-    assert len(found.digest) == 64
+    tensors = TensorFlowTensors(prefix)
+    assert tensors.read("b/w") == 2.0
+    assert len(tensors.digest) == 64
 
 
 def test_variables_of_a_checkpoint_by_objects_have_their_full_names(tmp_path):
     variables = [tf.Variable([1.0, 2.0], name="layer/kernel"), tf.Variable(3.0, name="same"), tf.Variable(4.0, name="same")]
     prefix = tf.train.Checkpoint(model=tf.train.Checkpoint(a=variables[0], b=variables[1], c=variables[2])).save(tmp_path / "c")
-    found = TensorFlowTensors(prefix)
-    assert found.layout == OBJECTS
-    assert set(found.entries) == {"layer/kernel", "model/b", "model/c", "save_counter"}
-    assert found.read("layer/kernel").tolist() == [1.0, 2.0]
-    assert found.read("model/c") == 4.0
+    tensors = TensorFlowTensors(prefix)
+    assert tensors.layout == OBJECTS
+    assert set(tensors.entries) == {"layer/kernel", "model/b", "model/c", "save_counter"}
+    assert tensors.read("layer/kernel").tolist() == [1.0, 2.0]
+    assert tensors.read("model/c") == 4.0
 
 
 def test_safetensors_in_one_file_and_in_several(tmp_path):
@@ -46,10 +46,10 @@ def test_safetensors_in_one_file_and_in_several(tmp_path):
     safetensors.numpy.save_file({"b": np.zeros(3, ml_dtypes.bfloat16)}, tmp_path / "model-2.safetensors")
     index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    found = SafeTensors(tmp_path)
-    assert found.layout == HUGGINGFACE
-    assert found.entries == {"a": ((2,), "float32"), "b": ((3,), "bfloat16")}
-    assert found.read("b").shape == (3,)
+    tensors = SafeTensors(tmp_path)
+    assert tensors.layout == HUGGINGFACE
+    assert tensors.entries == {"a": ((2,), "float32"), "b": ((3,), "bfloat16")}
+    assert tensors.read("b").shape == (3,)
     assert SafeTensors(tmp_path / "model-1.safetensors").entries == {"a": ((2,), "float32")}
 
 

@@ -121,8 +121,8 @@ def test_what_cannot_be_read_is_one_line_with_file_and_row(tmp_path, name, conte
 
 def test_rows_become_the_logits_of_each_question_and_those_of_windows_are_averaged():
     features = FAMILY.features(EXAMPLES, TOKENIZER, Limits(16))
-    found = FAMILY.predictions({"logits": np.arange(7, dtype=np.float32)}, features, EXAMPLES)
-    assert [part.tolist() for part in found] == [[0, 1, 2], [3, 4], [5, 6]]
+    by_question = FAMILY.predictions({"logits": np.arange(7, dtype=np.float32)}, features, EXAMPLES)
+    assert [part.tolist() for part in by_question] == [[0, 1, 2], [3, 4], [5, 6]]
     example = ChoiceExample("a", "the cat sat . the", "", ("cat", "sat"), 0)
     features = FAMILY.features([example], TOKENIZER, Limits(6, "windows"))
     of_option = features.targets["option_ids"]
@@ -133,19 +133,19 @@ def test_rows_become_the_logits_of_each_question_and_those_of_windows_are_averag
 
 
 def test_metrics_panels_and_mistakes_are_those_of_questions_by_their_length():
-    found = FAMILY.evaluation(LOGITS, EXAMPLES)
-    assert found.metrics == {"accuracy": 2 / 3}
-    assert found.loss == pytest.approx((math.log(2) + math.log(4) + math.log(1 + math.exp(-5))) / 3)
-    low, high = found.intervals["accuracy"]
+    evaluation = FAMILY.evaluation(LOGITS, EXAMPLES)
+    assert evaluation.metrics == {"accuracy": 2 / 3}
+    assert evaluation.loss == pytest.approx((math.log(2) + math.log(4) + math.log(1 + math.exp(-5))) / 3)
+    low, high = evaluation.intervals["accuracy"]
     assert low < 2 / 3 < high
-    assert [panel.rows for panel in found.panels] == [
+    assert [panel.rows for panel in evaluation.panels] == [
         [("2", 2, 0.5, 0.5), ("3", 1, 1.0, pytest.approx(1 / 3))],
         [("0 to 15", 3, pytest.approx(2 / 3), pytest.approx(4 / 9))],
     ]
     (wrong,) = FAMILY.mistakes(LOGITS, EXAMPLES)
     shown = {"id": "b", "text_a": "Who?", "text_b": None, "label": "he", "predicted": "she"}
     assert wrong == {**shown, "confidence": pytest.approx(0.75)}
-    assert found.collapsed is None
+    assert evaluation.collapsed is None
     assert FAMILY.evaluation([-np.arange(3.0), *LOGITS[2:] * 2], EXAMPLES).collapsed == "all predictions are option 0"
     # Groups begin at their first number, and count context and question.
     lengths = [(15, 0), (15, 1), (1, 30), (16, 16), (512, 0)]

@@ -21,9 +21,9 @@ def test_large_scores_are_no_numbers_that_overflow():
 
 
 def test_smoothing_spreads_over_the_options_of_a_question():
-    found = choice_losses([0.0, 0.0, 0.0, math.log(3), 0.0], label_smoothing=0.5)
+    losses = choice_losses([0.0, 0.0, 0.0, math.log(3), 0.0], label_smoothing=0.5)
     expected = math.log(4) - 0.75 * math.log(3)  # three quarters of the target are on the first of two
-    np.testing.assert_allclose([found[:3].sum(), found[3:].sum()], [math.log(3), expected], rtol=1e-6)
+    np.testing.assert_allclose([losses[:3].sum(), losses[3:].sum()], [math.log(3), expected], rtol=1e-6)
 
 
 def test_the_gradient_is_that_of_numpy():

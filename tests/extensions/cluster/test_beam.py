@@ -51,8 +51,8 @@ def lines_of(paths):
     texts = [path.read_text() for path in paths]
     headers = {text.splitlines()[0] for text in texts}
     assert len(headers) == 1
-    found = [line for text in texts for line in text.splitlines()[1:]]
-    return [headers.pop(), *sorted(found, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
+    rows = [line for text in texts for line in text.splitlines()[1:]]
+    return [headers.pop(), *sorted(rows, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
 
 
 def by_beam_and_here(folder, *, output, runner=RUNNER, **given):
@@ -99,16 +99,16 @@ def test_each_family_is_predicted_as_by_a_local_job(kind, project, tmp_path, mon
     (tmp_path / "rows.jsonl").write_text("".join(lines))
     given = {"checkpoint": run, "input": tmp_path / "rows.jsonl", "output": "out.jsonl"}
     paths, local = by_beam_and_here(tmp_path, runner=IN_BYTES, **given)
-    found = [line for path in paths for line in path.read_text().splitlines()]
-    assert sorted(found) == sorted(local.read_text().splitlines())
-    assert len(found) == 20
+    written = [line for path in paths for line in path.read_text().splitlines()]
+    assert sorted(written) == sorted(local.read_text().splitlines())
+    assert len(written) == 20
 
 
 def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
     csv = "sentence1,sentence2\n" + "".join(f'"rain\n{row}",soup\n' for row in range(30))
     (tmp_path / "in.csv.gz").write_bytes(gzip.compress(csv.encode()))
-    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.csv.gz", output="out.tsv.gz")
-    assert b"".join(gzip.decompress(path.read_bytes()) for path in found) == local.read_bytes()
+    shards, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.csv.gz", output="out.tsv.gz")
+    assert b"".join(gzip.decompress(path.read_bytes()) for path in shards) == local.read_bytes()
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -122,10 +122,10 @@ def test_rows_are_those_of_a_local_job_though_bundles_fail_in_the_middle(run, tm
         return plain(self, *args)
 
     monkeypatch.setattr(Predictor, "lines", failing)
-    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
+    shards, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
     assert next(calls) > 2 * (300 // 16) + 2
-    assert lines_of(found) == local.read_text().splitlines()
-    assert len(list(tmp_path.iterdir())) == len(found) + 3  # the input, and file and notes of the local job
+    assert lines_of(shards) == local.read_text().splitlines()
+    assert len(list(tmp_path.iterdir())) == len(shards) + 3  # the input, and file and notes of the local job
 
 
 @pytest.mark.slow
@@ -134,8 +134,8 @@ def test_processes_of_a_runner_write_what_one_process_writes(run, tmp_path):
     (tmp_path / "in.tsv").write_text(HEADER + rows(60_000))
     processes = ["--runner=DirectRunner", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
     given = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": "out.tsv"}
-    found, local = by_beam_and_here(tmp_path, runner=processes, **given)
-    assert lines_of(found) == local.read_text().splitlines()
+    shards, local = by_beam_and_here(tmp_path, runner=processes, **given)
+    assert lines_of(shards) == local.read_text().splitlines()
 
 
 def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, monkeypatch):
@@ -277,9 +277,9 @@ def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch):
     for name in ("v.npz", "v.parquet", "v.jsonl.gz"):
         assert lines.run("encode", *flags, f"--output={tmp_path / name}", "--beam", "--", *RUNNER) == 0
         (shard,) = shards(tmp_path, f"v-*-of-*{name[1:]}")
-        found = vectors_of(shard)
-        assert found.shape == expected.shape
-        np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(expected, axis=0))
+        vectors = vectors_of(shard)
+        assert vectors.shape == expected.shape
+        np.testing.assert_array_equal(np.sort(vectors, axis=0), np.sort(expected, axis=0))
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -290,10 +290,10 @@ def test_metrics_and_intervals_are_those_of_a_local_job(project, memory, stored_
     memory.put("memory://dev/1.tsv", "".join(whole[: cut + 1]).encode())
     memory.put("memory://dev/2.tsv", "".join([dev[0], *whole[cut + 1 :]]).encode())
     local = measured(tmp_path / "local", run, tmp_path / "dev.tsv")
-    found = measured(tmp_path / "beam", stored_run, "memory://dev/*.tsv", "--beam", "--", *RUNNER)
+    measured_there = measured(tmp_path / "beam", stored_run, "memory://dev/*.tsv", "--beam", "--", *RUNNER)
     for name in ("step", "metrics", "intervals_95", "examples", "collapsed"):
-        assert found[name] == local[name]
-    assert found["loss"] == pytest.approx(local["loss"], rel=1e-6)
+        assert measured_there[name] == local[name]
+    assert measured_there["loss"] == pytest.approx(local["loss"], rel=1e-6)
     assert not [name for name in memory.names() if "parts" in name]
     assert sorted(path.name for path in (tmp_path / "beam").iterdir()) == ["results.json", "results.tsv"]
 
@@ -332,5 +332,5 @@ def test_options_of_a_runner(monkeypatch):
     assert beam.threads([*processes, "--direct_num_workers=2"]) == 4
     assert beam.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
     assert beam.threads(["--runner=DirectRunner"]) is None
-    found = with_threads(read_settings(MachineSettings, {"intra_op_threads": 3}), 2).devices
-    assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)  # what is given stays
+    settings = with_threads(read_settings(MachineSettings, {"intra_op_threads": 3}), 2).devices
+    assert (settings.intra_op_threads, settings.inter_op_threads) == (3, 2)  # what is given stays

@@ -66,9 +66,9 @@ def test_parts_in_any_order_are_measured_as_one():
     logits = np.random.default_rng(1).normal(size=(7, 2)).astype(np.float32)
     parts = [Gathered(number, examples[a:b], logits[a:b]) for number, (a, b) in enumerate([(0, 2), (2, 5), (5, 7)])]
     whole = gathering.evaluation(parts_of(stream(Gathered(0, examples, logits))), family)
-    found = gathering.evaluation(parts_of(stream(parts[2], parts[0], parts[1])), family)
-    assert found.metrics == whole.metrics
-    assert found.details() == whole.details()
+    gathered = gathering.evaluation(parts_of(stream(parts[2], parts[0], parts[1])), family)
+    assert gathered.metrics == whole.metrics
+    assert gathered.details() == whole.details()
 
 
 class Runs:

@@ -53,15 +53,15 @@ def test_slices_hold_all_rows_once_with_their_numbers(form, data, block, ends, w
     lines = data.draw(st.lists(LINE[form], min_size=1, max_size=25))
     first = '{"a": 1}' if form == JSONL else "a"
     text = ("\r\n" if windows else "\n").join([first, *lines]) + "\n" * ends
-    found = cut(text.encode(), form, block)
-    assert [row for part in found for row in part] == rows(Whole("x", lambda _: io.BytesIO(text.encode())), form)
+    parts = cut(text.encode(), form, block)
+    assert [row for part in parts for row in part] == rows(Whole("x", lambda _: io.BytesIO(text.encode())), form)
 
 
 def test_blocks_are_those_of_one_process():
     data = ("a\n" + "".join(f"row {number}\n" for number in range(23))).encode()
-    found = [[text for _, text in part] for part in cut(data, TSV, 4) if part]
-    assert [part[0] for part in found] == ["row 0", "row 4", "row 8", "row 12", "row 16", "row 20"]
-    assert {len(part) for part in found[:-1]} == {4}
+    blocks = [[text for _, text in part] for part in cut(data, TSV, 4) if part]
+    assert [part[0] for part in blocks] == ["row 0", "row 4", "row 8", "row 12", "row 16", "row 20"]
+    assert {len(part) for part in blocks[:-1]} == {4}
 
 
 def test_a_line_that_is_longer_than_a_piece_is_one_row():

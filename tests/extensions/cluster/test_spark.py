@@ -90,8 +90,8 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed)
 
 @pytest.mark.parametrize("kind", PREDICTIONS)
 def test_predictions_of_each_family_are_a_struct(kind):
-    found = PREDICTIONS[kind]
-    said = {name: spark._plain(getattr(found, name)) for name in spark._fields(kind)}
+    prediction = PREDICTIONS[kind]
+    said = {name: spark._plain(getattr(prediction, name)) for name in spark._fields(kind)}
     (struct,) = pyarrow.array([said], spark.type_of(kind)).to_pylist()
     assert struct.pop("problem") is None
     assert {name: _text(value) for name, value in struct.items()} == {name: _text(value) for name, value in said.items()}

@@ -36,10 +36,10 @@ def spark(home, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
             patch.setenv(name, "")  # as it was, afterwards
-        found = session(home, **{"spark.executorEnv.TMPDIR": str(tmp_path_factory.mktemp("executors"))})
-        yield found
-        gateway = found.sparkContext._gateway
-        found.stop()
+        new_session = session(home, **{"spark.executorEnv.TMPDIR": str(tmp_path_factory.mktemp("executors"))})
+        yield new_session
+        gateway = new_session.sparkContext._gateway
+        new_session.stop()
         gateway.proc.kill()
 
 
@@ -71,9 +71,9 @@ def check(path, expected):
     assert [row["n"] for row in rows] == list(range(ROWS))
     assert [row["label"] for row in rows] == ["x"] * ROWS
     for row, one in zip(rows, expected):
-        found = row["prediction"]
-        assert (found["label"], found["problem"]) == (one.label, None)
-        assert dict(found["probabilities"]) == pytest.approx(one.probabilities, abs=1e-5)
+        prediction = row["prediction"]
+        assert (prediction["label"], prediction["problem"]) == (one.label, None)
+        assert dict(prediction["probabilities"]) == pytest.approx(one.probabilities, abs=1e-5)
 
 
 def processes(name):
@@ -90,9 +90,9 @@ def kill_when_some_is_done(spark, name):
         if any(stage and 3 <= stage.numCompletedTasks < PARTS - 10 and stage.numTasks == PARTS for stage in stages):
             break
         time.sleep(0.02)
-    found = processes(name)
-    os.kill(found[-1].pid, signal.SIGKILL)
-    return found[-1].pid
+    pids = processes(name)
+    os.kill(pids[-1].pid, signal.SIGKILL)
+    return pids[-1].pid
 
 
 def test_rows_are_those_of_one_process(spark, table, run, expected, tmp_path):
@@ -109,11 +109,11 @@ def test_each_process_loads_once_however_many_tasks_it_has(spark, tmp_path):
 
 def test_metrics_are_those_of_one_process(spark, table, run):
     frame = spark.read.parquet(table).selectExpr("first", "second", "cast(n % 2 as string) as y").repartition(5)
-    found = bert_tf.evaluate_frame(frame, run, columns={"text_a": "first", "text_b": "second", "label": "y"})
+    evaluation = bert_tf.evaluate_frame(frame, run, columns={"text_a": "first", "text_b": "second", "label": "y"})
     with bert_tf.load(run) as model:
         expected = model.evaluate([(*sentences(row), str(row % 2)) for row in range(ROWS)])
-    assert dict(found.metrics) == pytest.approx(dict(expected.metrics), rel=1e-6)
-    assert found.evaluation.examples == ROWS
+    assert dict(evaluation.metrics) == pytest.approx(dict(expected.metrics), rel=1e-6)
+    assert evaluation.evaluation.examples == ROWS
 
 
 def test_a_label_that_the_model_does_not_know_is_one_line(spark, table, run):
@@ -124,10 +124,10 @@ def test_a_label_that_the_model_does_not_know_is_one_line(spark, table, run):
 
 def test_vectors_are_those_of_one_process(spark, table, run):
     frame = spark.read.parquet(table).select("n", "first").repartition(3)
-    found = bert_tf.encode_frame(frame, run, columns={"text_a": "first"}, normalize=True).orderBy("n").collect()
+    rows = bert_tf.encode_frame(frame, run, columns={"text_a": "first"}, normalize=True).orderBy("n").collect()
     with bert_tf.encoder(run) as encoder:
         expected = encoder.encode([sentences(row)[0] for row in range(ROWS)], normalize=True)
-    np.testing.assert_allclose([row.vector for row in found], expected, atol=1e-5)
+    np.testing.assert_allclose([row.vector for row in rows], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["CoarseGrainedExecutorBackend", "pyspark.daemon"])

@@ -67,13 +67,13 @@ def test_an_audit_says_what_to_do_with_each_row(file):
     rows = [
         findings.row_of(split, row, is_train=split == "train") for row, split in zip(ROWS, ("train", "train", "train", "dev"))
     ]
-    found = [
+    issues = [
         findings.Finding(findings.LABEL, 0.1, rows[0], "b"),
         findings.Finding(findings.DUPLICATE, 1.0, rows[1], other=rows[0]),
         findings.Finding(findings.OUTLIER, 0.2, rows[2]),
         findings.Finding(findings.DUPLICATE, 1.0, rows[3]),
     ]
-    path = file(findings.table(found, ","))
+    path = file(findings.table(issues, ","))
     assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
     of_user = [dataclasses.replace(row, guid=f"T{n}") for n, row in enumerate(ROWS)]  # ids of their own, and a corrected text
     row = findings.row_of("train", dataclasses.replace(of_user[0], text_a="txet 0"), is_train=True)
@@ -128,8 +128,8 @@ def test_an_id_of_several_rows_is_refused(file, texts):
     ],
 )
 def test_labels_of_every_family(file, family, example, text, field, value):
-    (found,) = corrections.apply([example], SimpleNamespace(family=family), exclude=None, relabel=file(f"1,{text}\n"))
-    assert getattr(found, field) == value
+    (corrected,) = corrections.apply([example], SimpleNamespace(family=family), exclude=None, relabel=file(f"1,{text}\n"))
+    assert getattr(corrected, field) == value
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_a_score_outside_the_scale_is_refused(file, task, label):
 def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file):
     names = ("=1+1", "+cmd", "-a", "@x", "'=1+1", "\tx", "-0.5", "'a", "plain")
     rows = [SentenceExample(name, name, None, name) for name in names]
-    found = [findings.Finding(findings.LABEL, 0.1, findings.row_of("train", row, is_train=True), row.guid) for row in rows]
-    text = findings.table(found, ",")
+    issues = [findings.Finding(findings.LABEL, 0.1, findings.row_of("train", row, is_train=True), row.guid) for row in rows]
+    text = findings.table(issues, ",")
     cells = [line["id"] for line in csv.DictReader(io.StringIO(text, newline=""))]
     assert cells == ["'=1+1", "'+cmd", "'-a", "'@x", "''=1+1", "'\tx", "-0.5", "'a", "plain"]
     assert list(corrections.read_labels(file(text), corrections.RELABEL).items()) == [

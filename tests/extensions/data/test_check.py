@@ -72,10 +72,10 @@ def test_a_folder_is_described(run, vocab_file):
         "",
         "every row can be used; warnings: 1; in train too: 1",
     ]
-    found = bert_tf.check_data("SST-2", vocab_file=vocab_file)
-    assert (str(found) + "\n", found.problems) == (out, ())
-    assert [(one.split, one.counts and one.counts.rows) for one in found.splits] == [("train", 3), ("dev", 2), ("test", None)]
-    assert found._repr_html_() == f"<pre>{out}</pre>".replace("\n</pre>", "</pre>").replace("&", "&amp;")
+    report = bert_tf.check_data("SST-2", vocab_file=vocab_file)
+    assert (str(report) + "\n", report.problems) == (out, ())
+    assert [(one.split, one.counts and one.counts.rows) for one in report.splits] == [("train", 3), ("dev", 2), ("test", None)]
+    assert report._repr_html_() == f"<pre>{out}</pre>".replace("\n</pre>", "</pre>").replace("&", "&amp;")
 
 
 OWN = "--task_name=custom --train_file=a.csv"

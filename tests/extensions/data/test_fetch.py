@@ -260,9 +260,9 @@ def test_mrpc_is_made_of_the_corpus_and_every_task_that_is_published_can_be_fetc
     status, _, err = run("MRPC")
     assert (status, "as published; it was not used" in err) == (2, True)  # these texts are made up
     bert_tf.fetch_data("MRPC", data_dir=data_dir, sha256=[digest(text).upper() for text in CORPUS.values()])
-    found = {name: text.decode("utf-8-sig").splitlines() for name, text in contents(data_dir / "MRPC").items()}
-    assert sorted(found) == ["dev.tsv", "test.tsv", "train.tsv"]
-    assert (found["train.tsv"], found["dev.tsv"]) == ([*MRPC_TRAIN[:2], MRPC_TRAIN[3]], [MRPC_HEADER, MRPC_TRAIN[2]])
+    lines = {name: text.decode("utf-8-sig").splitlines() for name, text in contents(data_dir / "MRPC").items()}
+    assert sorted(lines) == ["dev.tsv", "test.tsv", "train.tsv"]
+    assert (lines["train.tsv"], lines["dev.tsv"]) == ([*MRPC_TRAIN[:2], MRPC_TRAIN[3]], [MRPC_HEADER, MRPC_TRAIN[2]])
     assert set(fetch.DATASETS) == {*TASKS, "XNLI"}
     for name, task in TASKS.items():
         wanted = {task.file("", split).name for splits in task.split_names.values() for split in splits}

@@ -61,13 +61,13 @@ with these flags: strategy one_device, 1 replica on /device:GPU:0
 
 def test_the_report_for_people_and_for_programs_says_why_there_is_no_gpu():
     assert str(LAPTOP) == PRINTED
-    found = json.loads(as_json(LAPTOP))
-    assert found.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
-    assert found.pop("choice") == {"strategy": "one_device", "devices": ["/device:GPU:0"], "replicas": 1}
-    assert found.pop("native_kernels") == "none: no C++ compiler"
-    assert found.keys() == {field.name for field in dataclasses.fields(Inventory)}
-    assert found["physical_devices"][1]["memory_free_mb"] == 40000
-    assert found["unusable_gpus"][0]["causes"][0]["reason"] == "cannot load libcudnn.so.8"
+    printed = json.loads(as_json(LAPTOP))
+    assert printed.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
+    assert printed.pop("choice") == {"strategy": "one_device", "devices": ["/device:GPU:0"], "replicas": 1}
+    assert printed.pop("native_kernels") == "none: no C++ compiler"
+    assert printed.keys() == {field.name for field in dataclasses.fields(Inventory)}
+    assert printed["physical_devices"][1]["memory_free_mb"] == 40000
+    assert printed["unusable_gpus"][0]["causes"][0]["reason"] == "cannot load libcudnn.so.8"
     head = "TensorFlow 2.15.1, built without CUDA\nCPU cores  1 granted, 1 present\n"
     end = "with these flags: strategy mirrored, 2 replicas on /device:CPU:0, /device:CPU:1\n"
     said = "no GPU is used\n  cannot load libcudnn.so.8\n    -> pip install the wheels\n\n"
@@ -133,14 +133,14 @@ def test_what_this_machine_would_compute_on(flags, config, expected):
     if isinstance(expected, str):
         assert (done.returncode, done.stderr.splitlines()[-1]) == (2, expected)
         return
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["choice"]) == (0, dict(zip(("strategy", "devices", "replicas"), expected)))
-    assert [device["name"] for device in found["logical_devices"]] == CPUS[: 2 if flags else 1]
-    assert [device["kind"] for device in found["physical_devices"]] == ["CPU"]
-    assert found["environment"] == {name: environment[name] for name in found["environment"]}
-    assert {"CUDA_VISIBLE_DEVICES", *(["TF_CONFIG"] if config else [])} <= found["environment"].keys()
-    assert found["native_kernels"]
-    assert 1 <= found["cpus_granted"] <= found["cpus_present"]
+    printed = json.loads(done.stdout)
+    assert (done.returncode, printed["choice"]) == (0, dict(zip(("strategy", "devices", "replicas"), expected)))
+    assert [device["name"] for device in printed["logical_devices"]] == CPUS[: 2 if flags else 1]
+    assert [device["kind"] for device in printed["physical_devices"]] == ["CPU"]
+    assert printed["environment"] == {name: environment[name] for name in printed["environment"]}
+    assert {"CUDA_VISIBLE_DEVICES", *(["TF_CONFIG"] if config else [])} <= printed["environment"].keys()
+    assert printed["native_kernels"]
+    assert 1 <= printed["cpus_granted"] <= printed["cpus_present"]
 
 
 @pytest.mark.parametrize("problem", ["cudaGetDevice() failed. Status: initialization error", "a defect"])
@@ -161,5 +161,5 @@ def test_a_gpu_that_cannot_be_set_up_is_one_line_after_the_rest(tmp_path, monkey
     assert "GPUs that TensorFlow does not use" in out
     assert "with these flags" not in out
     assert err.startswith(f"error: GPU: {problem}: its driver")
-    found = json.loads(call("devices", "--json")[1])
-    assert (found["choice"], len(found["unusable_gpus"])) == (None, 2)
+    printed = json.loads(call("devices", "--json")[1])
+    assert (printed["choice"], len(printed["unusable_gpus"])) == (None, 2)

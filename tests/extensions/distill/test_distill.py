@@ -81,13 +81,13 @@ def test_leaves_an_ordinary_run_whose_page_has_teacher_and_student_side_by_side(
 
 def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
     assert distilled(made, tmp_path / "out", "--do_train", learning_rate=0.0, num_train_steps=1) == 0
-    found, teacher = weights(tmp_path / "out"), weights(made.teacher)
+    student, teacher = weights(tmp_path / "out"), weights(made.teacher)
     for own, theirs in (("layer_0", "layer_1"), ("layer_1", "layer_3"), ("embeddings", "embeddings"), ("pooler", "pooler")):
-        names = [name for name in found if f"/{own}/" in name]
+        names = [name for name in student if f"/{own}/" in name]
         assert names
         for name in names:
-            np.testing.assert_array_equal(found[name], teacher[name.replace(f"/{own}/", f"/{theirs}/")])
-    np.testing.assert_array_equal(found["output_weights"], teacher["output_weights"])
+            np.testing.assert_array_equal(student[name], teacher[name.replace(f"/{own}/", f"/{theirs}/")])
+    np.testing.assert_array_equal(student["output_weights"], teacher["output_weights"])
 
 
 def prepare(made, folder, **ways):
@@ -305,8 +305,8 @@ def test_a_narrower_model_learns_by_a_map(made, tmp_path):
         (expected,) = model.predict([("rain a", "the storm")])
         model.export("huggingface", tmp_path / "hf", pairs=True)
     with bert_tf.load(tmp_path / "hf") as exported:
-        (found,) = exported.predict([("rain a", "the storm")])
-    assert list(found.probabilities.values()) == pytest.approx(list(expected.probabilities.values()), abs=1e-6)
+        (prediction,) = exported.predict([("rain a", "the storm")])
+    assert list(prediction.probabilities.values()) == pytest.approx(list(expected.probabilities.values()), abs=1e-6)
 
 
 def test_rows_in_memory(made, tmp_path):

@@ -35,36 +35,36 @@ def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def of_tags(found, teacher):
-    return np.array([kl(found[0, :2], teacher[0, :2]).sum(), kl(found[1, 1], teacher[1, 1])])
+def of_tags(student, teacher):
+    return np.array([kl(student[0, :2], teacher[0, :2]).sum(), kl(student[1, 1], teacher[1, 1])])
 
 
-def of_ends(found, teacher):
-    first = [kl(found[0, :, end], teacher[0, :, end]) for end in (0, 1)]
-    second = [kl(found[1, :2, end], teacher[1, :2, end]) for end in (0, 1)]
+def of_ends(student, teacher):
+    first = [kl(student[0, :, end], teacher[0, :, end]) for end in (0, 1)]
+    second = [kl(student[1, :2, end], teacher[1, :2, end]) for end in (0, 1)]
     return np.array([np.mean(first), np.mean(second)])
 
 
-def of_scores(found, teacher):
+def of_scores(student, teacher):
     target = special.expit(teacher / T)
-    losses = -target * special.log_expit(found / T) - (1 - target) * special.log_expit(-found / T)
+    losses = -target * special.log_expit(student / T) - (1 - target) * special.log_expit(-student / T)
     return T**2 * losses.mean(axis=-1)
 
 
-def of_options(found, teacher):
+def of_options(student, teacher):
     """Two rows are the options of a question."""
-    return -(T**2) * special.softmax(teacher / T) * special.log_softmax(found / T)
+    return -(T**2) * special.softmax(teacher / T) * special.log_softmax(student / T)
 
 
-def of_vectors(found, teacher):
-    return np.full(2, np.mean(np.sum((unit(found) - unit(teacher)) ** 2, axis=-1)) / 2)  # both rows are of one pair
+def of_vectors(student, teacher):
+    return np.full(2, np.mean(np.sum((unit(student) - unit(teacher)) ** 2, axis=-1)) / 2)  # both rows are of one pair
 
 
 CASES = {
     CLASSIFICATION: (HeadSpec(3), "logits", numbers(2, 3), numbers(2, 3), {}, kl),
     REGRESSION: (
         *(HeadSpec(1, REGRESSION), "logits", numbers(2, 1), numbers(2, 1), {}),
-        lambda found, teacher: (found - teacher)[:, 0] ** 2,
+        lambda student, teacher: (student - teacher)[:, 0] ** 2,
     ),
     MULTI_LABEL: (HeadSpec(3, MULTI_LABEL), "logits", numbers(2, 3), numbers(2, 3), {}, of_scores),
     CHOICE: (
@@ -83,29 +83,29 @@ CASES = {
 
 @pytest.mark.parametrize("kind", CASES)
 def test_a_head_compares_its_outputs_with_a_teachers(kind):
-    spec, name, found, teacher, more, expected = CASES[kind]
+    spec, name, output, teacher, more, expected = CASES[kind]
     if kind == SPAN:
-        found = np.where(MASK[:, :, None], found, np.float32(-1e30))  # as the head computes it
+        output = np.where(MASK[:, :, None], output, np.float32(-1e30))  # as the head computes it
 
     def losses(student):
         features = {"input_mask": tf.constant(MASK), **{key: tf.constant(value) for key, value in more.items()}}
         return heads.make_head(spec).soft_losses({name: tf.constant(student)}, {name: tf.constant(teacher)}, features, T)
 
-    np.testing.assert_allclose(evaluate(lambda: losses(found)), expected(found, teacher), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(evaluate(lambda: losses(output)), expected(output, teacher), rtol=1e-4, atol=1e-6)
     if kind == SPAN:
         return
-    apart, same = (np.sum(evaluate(lambda student=student: losses(student))) for student in (found, teacher))
+    apart, same = (np.sum(evaluate(lambda student=student: losses(student))) for student in (output, teacher))
     assert same < apart
 
 
 def test_vectors_of_other_sizes_are_compared_by_their_cosines():
-    found, teacher = numbers(4, 3), numbers(4, 5)
+    student, teacher = numbers(4, 3), numbers(4, 5)
 
     def losses():
-        vectors = ({"vectors": tf.constant(one)} for one in (found, teacher))
+        vectors = ({"vectors": tf.constant(one)} for one in (student, teacher))
         return heads.make_head(HeadSpec(1, SIMILARITY)).soft_losses(*vectors, {"groups": tf.constant([0, 0, 1, 1])}, T)
 
-    cosines = [unit(vectors) @ unit(vectors).T for vectors in (found, teacher)]
+    cosines = [unit(vectors) @ unit(vectors).T for vectors in (student, teacher)]
     of_rows = np.mean((cosines[0] - cosines[1]) ** 2, axis=1)
     np.testing.assert_allclose(evaluate(losses), np.repeat(of_rows.reshape(2, 2).mean(axis=1) / 2, 2), rtol=1e-4)
 
@@ -199,7 +199,7 @@ def test_a_teacher_puts_out_what_enters_its_last_layer():
         assert [field.name for field in head.outputs] == ["logits", STATES.name]
         return head.compute(encoded, features, CONFIG, Execution())[STATES.name], encoded.layers[-2]
 
-    found, states = evaluate(build)
-    np.testing.assert_array_equal(found, states.astype(np.float16))
+    output, states = evaluate(build)
+    np.testing.assert_array_equal(output, states.astype(np.float16))
     field = observed(STATES, 16)
     assert (field.name, field.width, field.dtype) == ("teacher_states", 16, np.float16)

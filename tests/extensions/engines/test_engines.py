@@ -34,9 +34,9 @@ def engine(name, home, precision="float32", **changed):
 def outputs(name, home, model, features, precision="float32", **changed):
     made = engine(name, home, precision, **changed)
     assert made.load(model) == STEP
-    (found,) = made.outputs(features).values()
+    (values,) = made.outputs(features).values()
     made.close()
-    return found
+    return values
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +86,10 @@ def test_size_of_batches_changes_nothing(model, tmp_path, name):
 
 @pytest.mark.parametrize("name", CONVERTED)
 def test_less_precision_is_near(model, tmp_path, name):
-    expected, found = (
+    expected, actual = (
         outputs(*how) for how in (("tensorflow", tmp_path, model, rows()), (name, tmp_path, model, rows(), "int8"))
     )
-    assert 0 < np.abs(found - expected).mean() < 0.3 * np.abs(expected).mean()
+    assert 0 < np.abs(actual - expected).mean() < 0.3 * np.abs(expected).mean()
     if name == "openvino":
         np.testing.assert_allclose(outputs(name, tmp_path, model, rows(), "bfloat16"), expected, atol=0.2)
 
@@ -114,13 +114,13 @@ def test_an_int8_product_by_hand():
 
     kernel, bias = np.array([[1.0, 0.0], [0.5, 4.0]], np.float32), np.array([0.0, 10.0], np.float32)
     graph = OnnxGraph({"x/kernel": kernel, "x/bias": bias}, int8=True)
-    graph.add("Identity", graph.dense("rows", "x"), name="found")
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 2]) for name in ("rows", "found")]
+    graph.add("Identity", graph.dense("rows", "x"), name="product")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 2]) for name in ("rows", "product")]
     made = graph.model(values[:1], values[1:])
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"rows": np.array([[1.0, -2.0], [0.0, 0.0]], np.float32)})
+    (product,) = session.run(None, {"rows": np.array([[1.0, -2.0], [0.0, 0.0]], np.float32)})
     first = (64 * 127 - 127 * 64) * 2 / 127 / 127, 10 + (-127 * 127) * 2 / 127 * 4 / 127
-    np.testing.assert_allclose(found, [first, [0.0, 10.0]], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(product, [first, [0.0, 10.0]], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("place", ["best", "fold-2", "fold-2/ema"])

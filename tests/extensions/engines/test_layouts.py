@@ -31,8 +31,8 @@ def computed(build, tokens, rank=3):
     shape = ["rows", "columns", "width"][:rank]
     model = graph.model(described, [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, shape)])
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"input_mask": np.array(MASK, np.int32), "tokens": np.array(tokens, np.float32)})
-    return found.tolist()
+    (values,) = session.run(None, {"input_mask": np.array(MASK, np.int32), "tokens": np.array(tokens, np.float32)})
+    return values.tolist()
 
 
 def vectors(numbers):
@@ -50,16 +50,16 @@ def test_what_all_sequences_share_is_that_of_each_row():
 
 
 def test_rows_become_tokens_again():
-    found = np.array(computed(lambda layout, tokens: layout.unpack(layout.pack(tokens)), vectors(IDS)))
+    unpacked = np.array(computed(lambda layout, tokens: layout.unpack(layout.pack(tokens)), vectors(IDS)))
     real = np.maximum(MASK, np.all(np.equal(MASK, 0), axis=1)[:, None]) > 0
     real[:, 0] = True
-    assert found.shape == (5, 3, 2)
-    np.testing.assert_array_equal(found[real], vectors(REAL))
+    assert unpacked.shape == (5, 3, 2)
+    np.testing.assert_array_equal(unpacked[real], vectors(REAL))
 
 
 def test_the_first_rows():
-    found = computed(lambda layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
-    assert found == [[vector] for vector in vectors([10, 20, 30, 40, 50])]
+    firsts = computed(lambda layout, tokens: layout.first(layout.pack(tokens)), vectors(IDS))
+    assert firsts == [[vector] for vector in vectors([10, 20, 30, 40, 50])]
 
 
 @pytest.mark.parametrize("first_only", [False, True])

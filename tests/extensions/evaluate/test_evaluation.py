@@ -66,9 +66,9 @@ def built(monkeypatch):
 
 
 def evaluate(folder, checkpoints, datasets, **given):
-    found = named(checkpoints)
-    table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in found for d in datasets])
-    return len(evaluation.evaluate(found, datasets, table, ModelOverrides(**given), inference()))
+    listed = named(checkpoints)
+    table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in listed for d in datasets])
+    return len(evaluation.evaluate(listed, datasets, table, ModelOverrides(**given), inference()))
 
 
 def metrics(folder):
@@ -79,7 +79,7 @@ def metrics(folder):
 def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev, caplog):
     prefix = str(run / "model.ckpt-100")
     assert evaluate(tmp_path, [prefix], [dev]) == 0
-    (found,) = ResultsTable(tmp_path, []).rows
+    (row,) = ResultsTable(tmp_path, []).rows
     model = loading.load(prefix, ModelOverrides())
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
     with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), Machine(session_config()))) as forward:
@@ -87,13 +87,13 @@ def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev, caplog):
     logits = outputs["logits"]
     labels = np.array([int(example.label) for example in dev.examples])
     losses = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(labels)), labels]
-    assert (found.step, found.examples, step) == (100, len(labels), 100)
-    assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
-    assert 0 < found.metrics["accuracy"] == (logits.argmax(axis=-1) == labels).mean() < 1
+    assert (row.step, row.examples, step) == (100, len(labels), 100)
+    assert row.loss == pytest.approx(losses.mean(), rel=1e-5)
+    assert 0 < row.metrics["accuracy"] == (logits.argmax(axis=-1) == labels).mean() < 1
     expected = dev.task.family.evaluation(logits, dev.examples)
-    assert found.metrics == expected.metrics
-    assert found.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
-    assert found.collapsed == expected.collapsed == "all predictions are 0"
+    assert row.metrics == expected.metrics
+    assert row.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
+    assert row.collapsed == expected.collapsed == "all predictions are 0"
     assert "MRPC dev: nothing was learned: all predictions are 0" in caplog.text
 
 
@@ -186,11 +186,11 @@ def at_once(monkeypatch):
 
 
 def test_two_jobs_on_one_folder_measure_each_row_once_and_both_know_all(tmp_path, run, datasets, at_once):
-    found = named([f"{run}:all"])
+    every = named([f"{run}:all"])
     tables = [ResultsTable(tmp_path, []) for _ in range(2)]
     with ThreadPoolExecutor() as jobs:
-        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, ModelOverrides(), inference()) for table in tables]
-    assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in found for data in datasets)
+        ends = [jobs.submit(evaluation.evaluate, every, datasets, table, ModelOverrides(), inference()) for table in tables]
+    assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in every for data in datasets)
     assert [{row.key for row in table.rows} for table in tables] == [set(at_once)] * 2
     assert [sorted(row.split for row in end.result()) for end in ends] == [["dev", "train"]] * 2  # what failed is known to both
 
@@ -286,6 +286,6 @@ def test_own_data_are_read_as_the_first_run_says(run, tmp_path):
 def test_a_hugging_face_folder_is_a_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
     source = str(huggingface.write_folder(tmp_path / "hf"))
-    (found,) = named([command.Evaluator().checkpoint(source, ModelOverrides())])
-    assert found.prefix.startswith(str(tmp_path / "home" / "checkpoints" / "hf-"))
-    assert found.problem is None
+    (checkpoint,) = named([command.Evaluator().checkpoint(source, ModelOverrides())])
+    assert checkpoint.prefix.startswith(str(tmp_path / "home" / "checkpoints" / "hf-"))
+    assert checkpoint.problem is None

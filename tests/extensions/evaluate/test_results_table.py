@@ -138,9 +138,9 @@ def test_the_score_of_bert_large_is_the_published_one():
 
 
 def test_mean_over_tasks_of_the_mean_over_metrics_and_all_splits():
-    found = glue_of([MRPC, MATCHED, MISMATCHED, COLA])
-    assert found.score == pytest.approx((50 + 80 + 65) / 3)
-    assert str(found) == "GLUE score 65.0 over 3 of 9 tasks: CoLA (out/cola), MRPC (out/mrpc), MNLI (out/mnli)"
+    glue = glue_of([MRPC, MATCHED, MISMATCHED, COLA])
+    assert glue.score == pytest.approx((50 + 80 + 65) / 3)
+    assert str(glue) == "GLUE score 65.0 over 3 of 9 tasks: CoLA (out/cola), MRPC (out/mrpc), MNLI (out/mnli)"
     assert glue_of([MRPC, COLA, MATCHED]).checkpoints.keys() == {"CoLA", "MRPC"}
     torn = Row("out/mnli", None, "MNLI", "dev_mismatched", error="damaged")
     assert glue_of([MRPC, MATCHED, torn]) is None
@@ -148,9 +148,9 @@ def test_mean_over_tasks_of_the_mean_over_metrics_and_all_splits():
 
 def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics_of_equals_that_with_less_loss():
     worse = Row("out/old", 1, "MRPC", "dev", {"accuracy": 0.8, "f1": 0.7})
-    found = glue_of([worse, MRPC, COLA])
-    assert found.score == pytest.approx(65)
-    assert found.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
+    glue = glue_of([worse, MRPC, COLA])
+    assert glue.score == pytest.approx(65)
+    assert glue.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
     equals = [dataclasses.replace(MRPC, checkpoint=f"out/{loss}", loss=loss) for loss in (0.6, 0.4, 0.5)]
     assert glue_of([*equals, COLA]).checkpoints["MRPC"] == "out/0.4"
 

@@ -52,12 +52,12 @@ def logits(model, row):
 def test_scores_of_every_kind_add_up_to_the_change_of_the_output(open_model, kind):
     model, rows = open_model(kind), KINDS[kind][1]
     predicted = model.predict(rows)
-    for found, prediction in zip(model.explain(rows), predicted):
-        change = found.output - found.baseline
-        assert abs(sum(found.scores) - change) <= 0.01 * abs(change)
-        assert found.completeness_error <= 0.01
-        assert len(found.words) == len(found.scores) == len(found.segments) > 0
-        assert found.id == prediction.id
+    for explanation, prediction in zip(model.explain(rows), predicted):
+        change = explanation.output - explanation.baseline
+        assert abs(sum(explanation.scores) - change) <= 0.01 * abs(change)
+        assert explanation.completeness_error <= 0.01
+        assert len(explanation.words) == len(explanation.scores) == len(explanation.segments) > 0
+        assert explanation.id == prediction.id
     (occluded,) = model.explain(rows[:1], method="occlusion")
     (integrated,) = model.explain(rows[:1])
     assert (occluded.words, occluded.label) == (integrated.words, integrated.label)
@@ -80,31 +80,31 @@ EXPECTED = {
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_the_explained_output_is_that_of_the_prediction(open_model, kind):
     model, (row, expected) = open_model(kind), EXPECTED[kind]
-    (prediction,), (found,) = model.predict([row]), model.explain([row], method="occlusion")
-    assert found.output == pytest.approx(float(expected(logits(model, row)[0], prediction)), abs=1e-4)
+    (prediction,), (explanation,) = model.predict([row]), model.explain([row], method="occlusion")
+    assert explanation.output == pytest.approx(float(expected(logits(model, row)[0], prediction)), abs=1e-4)
 
 
 def test_an_answer_is_the_sum_of_its_start_and_end(open_model):
     model, rows = open_model("span"), KINDS["span"][1]
-    (prediction,), (found,) = model.predict(rows), model.explain(rows)
+    (prediction,), (explanation,) = model.predict(rows), model.explain(rows)
     candidate = next(one for one, _ in prediction.n_best if one.text == prediction.label)
-    assert found.label == prediction.label
-    assert found.output == pytest.approx(candidate.score, abs=1e-4)
+    assert explanation.label == prediction.label
+    assert explanation.output == pytest.approx(candidate.score, abs=1e-4)
 
 
 def test_a_label_a_tag_and_an_option_may_be_chosen(open_model):
     model = open_model("classification")
     outputs = logits(model, "rain came")[0][0]
     for number, label in enumerate(model.labels):
-        (found,) = model.explain(["rain came"], label=label)
-        assert (found.label, found.output) == (label, pytest.approx(float(outputs[number]), abs=1e-4))
+        (explanation,) = model.explain(["rain came"], label=label)
+        assert (explanation.label, explanation.output) == (label, pytest.approx(float(outputs[number]), abs=1e-4))
     outputs = logits(open_model("tags"), "Rain came.")[0]
-    (found,) = open_model("tags").explain(["Rain came."], label="I-W", word=1)
-    assert (found.label, found.output) == ("I-W", pytest.approx(float(outputs[2, 2]), abs=1e-4))
+    (explanation,) = open_model("tags").explain(["Rain came."], label="I-W", word=1)
+    assert (explanation.label, explanation.output) == ("I-W", pytest.approx(float(outputs[2, 2]), abs=1e-4))
     row = KINDS["choice"][1][0]
-    (found,) = open_model("choice").explain([row], label="2")
-    assert found.output == pytest.approx(float(logits(open_model("choice"), row)[0][2]), abs=1e-4)
-    assert (found.label, found.words) == (2, ("rain", "salt"))
+    (explanation,) = open_model("choice").explain([row], label="2")
+    assert explanation.output == pytest.approx(float(logits(open_model("choice"), row)[0][2]), abs=1e-4)
+    assert (explanation.label, explanation.words) == (2, ("rain", "salt"))
 
 
 def test_every_kind_with_predictions_has_an_explained_output_of_a_regression_its_number():
@@ -121,20 +121,20 @@ def test_every_kind_with_predictions_has_an_explained_output_of_a_regression_its
 
 def test_occlusion_is_the_drop_without_a_word(open_model):
     model = open_model("classification")
-    (found,) = model.explain([PAIR], label="1", method="occlusion")
+    (explanation,) = model.explain([PAIR], label="1", method="occlusion")
     _, features = logits(model, PAIR)
     ids = features.token_ids.copy()
     ids[1:3] = TOKENS.index("[MASK]")  # both pieces of Rains
     without = model.outputs(dataclasses.replace(features, token_ids=ids))["logits"][0, 1]
-    assert found.words == ("Rains", "came", "the", "storm", "over", "soup", ".")
-    assert found.segments == (0, 0, 1, 1, 1, 1, 1)
-    assert found.scores[0] == pytest.approx(found.output - float(without), abs=1e-4)
+    assert explanation.words == ("Rains", "came", "the", "storm", "over", "soup", ".")
+    assert explanation.segments == (0, 0, 1, 1, 1, 1, 1)
+    assert explanation.scores[0] == pytest.approx(explanation.output - float(without), abs=1e-4)
 
 
 def test_integrated_gradients_are_those_of_the_formula(open_model):
     """NumPy's encoder in float64, its derivatives by differences."""
     model = open_model("classification")
-    (found,) = model.explain([PAIR], label="1")
+    (explanation,) = model.explain([PAIR], label="1")
     reader, config = CheckpointReader(model.checkpoint), BertConfig.from_json_file(model.trained.folder / "bert_config.json")
     weights = {name: reader[name].astype(np.float64) for name in reader.shapes if name != "global_step"}
     _, features = logits(model, PAIR)
@@ -143,7 +143,7 @@ def test_integrated_gradients_are_those_of_the_formula(open_model):
     special = np.isin(ids, [TOKENS.index("[CLS]"), TOKENS.index("[SEP]")])
     begin = table[np.where(special, ids, TOKENS.index("[PAD]"))]
     whole, size = table[ids] - begin, len(ids)  # [T, D]
-    nodes, factors = np.polynomial.legendre.leggauss(found.steps)
+    nodes, factors = np.polynomial.legendre.leggauss(explanation.steps)
     moved = 1e-5 * np.eye(size)[:, :, None] * whole  # [T, T, D] one token at a time
     path = begin + ((nodes + 1) / 2)[:, None, None] * whole  # [S, T, D]
     points = np.stack([path[:, None] + moved, path[:, None] - moved])  # [2, S, T, T, D]
@@ -156,30 +156,30 @@ def test_integrated_gradients_are_those_of_the_formula(open_model):
         weights,
         config,
     )
-    up, down = (pooled @ weights["output_weights"][1]).reshape(2, found.steps, size)
+    up, down = (pooled @ weights["output_weights"][1]).reshape(2, explanation.steps, size)
     of_tokens = factors / 2 @ ((up - down) / 2e-5)
     expected = np.bincount([0, 0, 1, 2, 3, 4, 5, 6], of_tokens[~special])
-    np.testing.assert_allclose(found.scores, expected, atol=1e-4)
+    np.testing.assert_allclose(explanation.scores, expected, atol=1e-4)
 
 
 def test_steps_are_doubled_until_scores_are_complete(open_model, monkeypatch):
     model = open_model("classification")
-    (found,) = model.explain([PAIR], steps=1)
-    assert found.steps & (found.steps - 1) == 0
-    assert found.completeness_error <= 0.01
+    (explanation,) = model.explain([PAIR], steps=1)
+    assert explanation.steps & (explanation.steps - 1) == 0
+    assert explanation.completeness_error <= 0.01
     monkeypatch.setattr(explainer, "_TOLERANCE", 0.0)
     examples = model.reader.examples([PAIR])
-    (found,) = model.session("explain", "").explain(examples, steps=3, most_steps=8)
-    assert found.steps == 6
+    (explanation,) = model.session("explain", "").explain(examples, steps=3, most_steps=8)
+    assert explanation.steps == 6
 
 
 def test_a_text_in_windows_is_explained_as_a_whole():
     text = " ".join(TOKENS[5 + n % 20] for n in range(40))
     tokenizer = TracingTokenizer(WordPieceTokenizer(Vocabulary(TOKENS)), whole=False)
     traced = sentences.build([(text, None)], None, tokenizer, max_seq_length=24, long_text="windows")
-    found = tokenizer.words(traced, np.arange(len(traced)))
-    assert found.texts == tuple(text.split())
-    assert np.bincount(found.of_tokens[found.of_tokens >= 0]).tolist() == [1] * 11 + [2] * 7 + [3] * 4 + [2] * 11 + [1] * 7
+    words = tokenizer.words(traced, np.arange(len(traced)))
+    assert words.texts == tuple(text.split())
+    assert np.bincount(words.of_tokens[words.of_tokens >= 0]).tolist() == [1] * 11 + [2] * 7 + [3] * 4 + [2] * 11 + [1] * 7
     prediction = SimpleNamespace(label="no", probabilities={"no": 0.6, "yes": 0.4})
     target = targets.LABEL.target(targets.Case(traced, prediction, ("no", "yes")))
     assert (target.label, target.weights.tolist()) == ("no", [[1 / 3, 0.0]] * 3)
@@ -229,8 +229,8 @@ def test_words_are_written_as_in_their_texts_those_of_tags_as_in_the_row(open_mo
     assert words.segments == (0, 0, 0, 1)
     assert words.of_tokens.tolist() == [[SPECIAL, 0, 1, 1, 2, SPECIAL, 3, SPECIAL]]
     row = ["Rains,", "storm", "zebra's"]
-    (found,) = open_model("tags").explain([row])
-    assert found.words == tuple(row)
+    (explanation,) = open_model("tags").explain([row])
+    assert explanation.words == tuple(row)
 
 
 @pytest.mark.parametrize(
@@ -280,9 +280,9 @@ def test_the_command_prints_json(open_model, capsys):
     model = open_model("classification")
     assert lines.run("explain", model.trained.folder, "--json", text=PAIR[0], text_b=PAIR[1]) == 0
     printed = json.loads(capsys.readouterr().out)
-    (found,) = model.explain([PAIR])
-    assert printed["words"] == list(found.words)
-    assert printed["scores"] == pytest.approx(found.scores, abs=1e-5)
+    (explanation,) = model.explain([PAIR])
+    assert printed["words"] == list(explanation.words)
+    assert printed["scores"] == pytest.approx(explanation.scores, abs=1e-5)
     assert printed["completeness_error"] <= 0.01
 
 

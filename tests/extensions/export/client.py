@@ -14,8 +14,8 @@ def plain(value):
 def answer(folder, calls):
     signatures = tf.saved_model.load(folder).signatures
     for name, inputs in calls.items():
-        found = signatures[name](**{key: tf.constant(value) for key, value in inputs.items()})
-        yield name, {key: plain(value.numpy().tolist()) for key, value in found.items()}
+        outputs = signatures[name](**{key: tf.constant(value) for key, value in inputs.items()})
+        yield name, {key: plain(value.numpy().tolist()) for key, value in outputs.items()}
 
 
 requests = json.load(sys.stdin)

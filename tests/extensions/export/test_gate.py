@@ -40,21 +40,21 @@ def fixture_model(tmp_path_factory):
 def worse(compute, share):
     """Wrong for a share of the rows."""
 
-    def found(batch):
+    def changed(batch):
         logits = np.array(compute(batch)["logits"])
         logits[: round(share * len(logits))] *= -1
         return {"logits": logits}
 
-    return found
+    return changed
 
 
 def test_no_change_passes(model, tmp_path):
     gate.measure(*model, tmp_path)
-    found = json.loads((tmp_path / "gate.json").read_text())
-    assert found["precision"] == "int8"
-    assert found["data"][DEV]["examples"] == 48
+    printed = json.loads((tmp_path / "gate.json").read_text())
+    assert printed["precision"] == "int8"
+    assert printed["data"][DEV]["examples"] == 48
     unchanged = {"float32": 100.0, "reduced": 100.0, "change": 0.0, "interval_95": [0.0, 0.0]}
-    assert found["data"][DEV]["metrics"]["accuracy"] == unchanged
+    assert printed["data"][DEV]["metrics"]["accuracy"] == unchanged
 
 
 def test_texts_are_tokenized_once(model, tmp_path, monkeypatch):

@@ -32,9 +32,9 @@ def texts(count, seed):
 def differences(given):
     with tf.Graph().as_default(), tf1.Session() as session:
         placeholder = tf1.placeholder(tf.string, [None])
-        found = session.run(split(Text.of(placeholder)), {placeholder: [text.encode() for text in given]})
+        columns = session.run(split(Text.of(placeholder)), {placeholder: [text.encode() for text in given]})
     spans = [[] for _ in given]
-    for number, start, end in zip(*(column.tolist() for column in found)):
+    for number, start, end in zip(*(column.tolist() for column in columns)):
         spans[number].append((start, end))
     return [(text, one, words.split(text)) for text, one in zip(given, spans) if one != words.split(text)]
 
@@ -51,10 +51,10 @@ def test_cuts_are_those_of_features(name):
     limit = rng.integers(1, 40, 500).astype(np.int32)
     wanted = long_text.CUTS[name](*(values.astype(np.int32) for values in (first, second, limit)))
     with tf.Graph().as_default(), tf1.Session() as session:
-        found = session.run(CUTS[name](*(tf.constant(values, tf.int32) for values in (first, second, limit))))
+        windows = session.run(CUTS[name](*(tf.constant(values, tf.int32) for values in (first, second, limit))))
     rows = np.arange(500) if wanted.example_ids is None else wanted.example_ids
-    np.testing.assert_array_equal(found.example_ids, rows)
-    for ours, theirs in ((found.first, wanted.first), (found.second, wanted.second)):
+    np.testing.assert_array_equal(windows.example_ids, rows)
+    for ours, theirs in ((windows.first, wanted.first), (windows.second, wanted.second)):
         np.testing.assert_array_equal([list(span) for span in ours], [list(span) for span in theirs])
 
 

@@ -29,10 +29,8 @@ def cut(vocabulary: Vocabulary, lower_case: bool):
     graph = tf.Graph()
     with graph.as_default():
         texts = tf1.placeholder(tf.string, [None])
-        found = GraphTokenizer(tables(vocabulary, lower_case=lower_case)).pieces(texts)
-    run = tf1.Session(graph=graph).make_callable(
-        [found.ids.row_splits, *(column.values for column in found)], feed_list=[texts]
-    )
+        cuts = GraphTokenizer(tables(vocabulary, lower_case=lower_case)).pieces(texts)
+    run = tf1.Session(graph=graph).make_callable([cuts.ids.row_splits, *(column.values for column in cuts)], feed_list=[texts])
 
     def pieces(batch):
         splits, *columns = run(batch)
@@ -47,10 +45,10 @@ def differences(batches, vocabulary: Vocabulary, lower_case: bool):
     reference, graph = WordPieceTokenizer(vocabulary, lower_case=lower_case), cut(vocabulary, lower_case)
     for start in range(0, len(batches), BATCH):
         batch = batches[start : start + BATCH]
-        for data, found in zip(batch, graph(batch)):
+        for data, actual in zip(batch, graph(batch)):
             wanted = reference.tokenize(data.decode(errors="replace"))
-            if found != [(piece.id, piece.start, piece.end) for piece in wanted]:
-                yield data, found, wanted
+            if actual != [(piece.id, piece.start, piece.end) for piece in wanted]:
+                yield data, actual, wanted
 
 
 @pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -78,10 +78,10 @@ def test_its_tokenizer_cuts_texts_alike_and_makes_segments(tmp_path):
     theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     ours = WordPieceTokenizer(model.trained.vocabulary, lower_case=True)
     for text in ("The old rains, over bread.", "Wínd\u00a0and SALT!", "unknown " * 3, "x" * 150, ""):
-        found = theirs.encode(text, "red soup")
+        encoding = theirs.encode(text, "red soup")
         first, second = ([piece.token for piece in ours.tokenize(side)] for side in (text, "red soup"))
-        assert found.tokens == ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-        assert found.type_ids == [0] * (2 + len(first)) + [1] * (1 + len(second))
+        assert encoding.tokens == ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+        assert encoding.type_ids == [0] * (2 + len(first)) + [1] * (1 + len(second))
     config = read_json(folder / "tokenizer_config.json")
     assert config["tokenizer_class"] == "PreTrainedTokenizerFast"  # others make rules of their own
     assert "token_type_ids" in config["model_input_names"]
@@ -119,10 +119,10 @@ def test_the_hub_reads_the_metadata_of_the_card(tmp_path, kind):
     split = {name: 0.75, "examples": 8}
     (tmp_path / "run" / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": split}}))
     _, folder = written(tmp_path, kind, record=record, license="mit", language="en")
-    found = hub.ModelCard.load(folder / "README.md").data
+    data = hub.ModelCard.load(folder / "README.md").data
     library = "sentence-transformers" if kind in ("similarity", "contrastive") else "transformers"
-    assert (found.library_name, found.license, found.language) == (library, "mit", ["en"])
-    for result in found.eval_results or ():
+    assert (data.library_name, data.license, data.language) == (library, "mit", ["en"])
+    for result in data.eval_results or ():
         assert (result.dataset_split, result.metric_value) == ("dev", 0.75)
 
 

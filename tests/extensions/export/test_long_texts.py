@@ -29,10 +29,10 @@ def pair(first, second):
 
 def model(folder, *examples, kind="classification", long_text="truncate", **options):
     """Returns an export whose task has these examples of dev."""
-    found = exported(folder, kind)
-    trained = dataclasses.replace(found.trained, max_seq_length=LENGTH, long_text=long_text)
+    job = exported(folder, kind)
+    trained = dataclasses.replace(job.trained, max_seq_length=LENGTH, long_text=long_text)
     given = ExportOptions(**{"pairs": True, **options})
-    return dataclasses.replace(found, trained=trained, labelled=lambda: {"dev": examples}, options=given)
+    return dataclasses.replace(job, trained=trained, labelled=lambda: {"dev": examples}, options=given)
 
 
 def test_the_library_cuts_as_we_say_it_does(tmp_path):
@@ -41,26 +41,26 @@ def test_the_library_cuts_as_we_say_it_does(tmp_path):
         read.enable_truncation(length, strategy="longest_first")
         for first in range(1, 12):
             for second in range(1, 12):
-                found = read.encode(words(first), words(second)).type_ids
+                segments = read.encode(words(first), words(second)).type_ids
                 (one,), (other,), _, _ = longest_first(*(np.array([size], np.int32) for size in (first, second, length - 3)))
-                assert (found.count(0) - 2, found.count(1) - 1) == (one.lengths[0], other.lengths[0])
+                assert (segments.count(0) - 2, segments.count(1) - 1) == (one.lengths[0], other.lengths[0])
 
 
 def test_ties_get_other_ids_and_are_counted_of_rows_that_are_joined_until_they_are_long_enough(tmp_path):
-    found = model(tmp_path, pair(6, 6), pair(6, 5), pair(9, 2), pair(3, 4))
-    difference = long_texts.measure(found, found.labelled()["dev"][:3])
+    job = model(tmp_path, pair(6, 6), pair(6, 5), pair(9, 2), pair(3, 4))
+    difference = long_texts.measure(job, job.labelled()["dev"][:3])
     assert (difference.long, difference.others) == (3, 1)
     assert 0 < difference.largest <= 1
-    (told, *_) = long_texts.lines(found)
+    (told, *_) = long_texts.lines(job)
     assert f"Of 3 long examples (dev), 1 get different ids; probabilities change by up to {difference.largest:.3f}" in told
     (told, *_) = long_texts.lines(model(tmp_path, pair(2, 2), pair(2, 2), pair(1, 1)))
     assert "Of 1 long examples (dev, each of 2 rows joined), 1 get different ids" in told
 
 
 def test_the_lines_in_the_card_make_the_ids_of_the_training(tmp_path):
-    found = model(tmp_path)
-    code = re.search("```python\n(.*)```", "\n".join(long_texts.lines(found)), re.DOTALL)[1]
-    read = tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json.content(found.trained)))
+    job = model(tmp_path)
+    code = re.search("```python\n(.*)```", "\n".join(long_texts.lines(job)), re.DOTALL)[1]
+    read = tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json.content(job.trained)))
 
     class Tokenizer:
         cls_token_id, sep_token_id = map(read.token_to_id, ("[CLS]", "[SEP]"))
@@ -73,7 +73,7 @@ def test_the_lines_in_the_card_make_the_ids_of_the_training(tmp_path):
     for first in range(1, 12):
         for second in range(1, 12):
             texts = words(first), words(second, "blue")
-            wanted = sentences.build([texts], None, found.trained.tokenizer, max_seq_length=LENGTH)
+            wanted = sentences.build([texts], None, job.trained.tokenizer, max_seq_length=LENGTH)
             row = names["encode"](Tokenizer(), *texts)
             assert row["input_ids"] == wanted.token_ids.tolist()
             assert row["token_type_ids"].count(0) == wanted.first_lengths[0]
@@ -100,8 +100,8 @@ def test_nothing_is_said_where_nothing_differs_and_numbers_have_no_labels_that_c
     assert not list(long_texts.lines(model(tmp_path / "b", kind="tags")))
     with pytest.raises(FlagError, match="--gate_data: nothing is measured on it"):
         list(long_texts.lines(model(tmp_path / "c", kind="tags", gate_data="dev.tsv")))
-    found = model(tmp_path, dataclasses.replace(pair(6, 6), label=1.0), kind="regression")
-    difference = long_texts.measure(found, found.labelled()["dev"])
+    job = model(tmp_path, dataclasses.replace(pair(6, 6), label=1.0), kind="regression")
+    difference = long_texts.measure(job, job.labelled()["dev"])
     assert difference.largest > 0
     assert difference.labels == 0
 
@@ -110,8 +110,8 @@ def test_without_examples_the_rule_is_said_without_figures(tmp_path):
     def missing():
         raise DataError("none", "dev")
 
-    found = dataclasses.replace(model(tmp_path), labelled=missing)
-    assert "not measured" in next(long_texts.lines(found))
-    asked = dataclasses.replace(found, options=ExportOptions(pairs=True, gate_data="dev.tsv"))
+    job = dataclasses.replace(model(tmp_path), labelled=missing)
+    assert "not measured" in next(long_texts.lines(job))
+    asked = dataclasses.replace(job, options=ExportOptions(pairs=True, gate_data="dev.tsv"))
     with pytest.raises(DataError, match="none"):
         list(long_texts.lines(asked))

@@ -72,7 +72,7 @@ def numbers(value):
         value = [part for pair in value.items() for part in pair]
     if isinstance(value, (list, tuple)):
         parts = [numbers(part) for part in value]
-        return [one for found, _ in parts for one in found], [one for _, rest in parts for one in rest]
+        return [one for values, _ in parts for one in values], [one for _, rest in parts for one in rest]
     return [], [value]
 
 
@@ -95,8 +95,8 @@ def test_answers_are_those_of_the_run(exported, name):
     rows = [*CASES[name].rows, *runs.random_rows(name, 20, seed=2)]
     place, out = exported(name)
     with bert_tf.load(place) as model, bert_tf.load(out) as other:
-        for expected, found in zip(model.predict(rows), other.predict(rows)):
-            (wanted, same), (got, rest) = numbers(expected), numbers(found)
+        for expected, actual in zip(model.predict(rows), other.predict(rows)):
+            (wanted, same), (got, rest) = numbers(expected), numbers(actual)
             np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
             assert rest == same
 
@@ -108,8 +108,8 @@ def test_vectors_are_those_of_the_run(exported, name):
     with bert_tf.load(place) as model, bert_tf.load(out) as other:
         for options in ({}, {"pooling": "cls", "layers": 0}, {"pooling": "max"}):
             np.testing.assert_allclose(other.encode(texts, **options), model.encode(texts, **options), rtol=1e-4, atol=1e-5)
-        for found, expected in zip(other.encode(texts, tokens=True), model.encode(texts, tokens=True)):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        for actual, expected in zip(other.encode(texts, tokens=True), model.encode(texts, tokens=True)):
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, caplog):

@@ -73,8 +73,8 @@ def test_answers_are_those_of_the_own_export(runs, folder, own_export, number):
     name, own = NAMES[number], own_export(runs[number])
     rows = CASES.get(name, CASES["pairs"]).rows
     with bert_tf.load(own) as alone, bert_tf.load(folder / name) as model:
-        for expected, found in zip(alone.predict(rows), model.predict(rows)):
-            (wanted, same), (got, rest) = numbers(expected), numbers(found)
+        for expected, actual in zip(alone.predict(rows), model.predict(rows)):
+            (wanted, same), (got, rest) = numbers(expected), numbers(actual)
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
             assert rest == same
     with bert_tf.encoder(own) as alone, bert_tf.encoder(folder / name) as model:
@@ -100,9 +100,9 @@ def test_predict_writes_a_file_for_each_without_tensorflow(runs, tmp_path):
     for run in both:
         alone = tmp_path / f"alone-{run.name}.tsv"
         assert command_line.main(["predict", f"--checkpoint={run}", ends[0], f"--output={alone}"], predict.COMMAND) == 0
-        found, expected = (path.read_text().split() for path in (tmp_path / f"out-{run.name}.tsv", alone))
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected):
+        actual, expected = (path.read_text().split() for path in (tmp_path / f"out-{run.name}.tsv", alone))
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected):
             assert one == other or float(one) == pytest.approx(float(other), abs=1e-5)
 
 
@@ -131,8 +131,8 @@ def test_a_model_of_several_arrives_on_another_machine(folder, tmp_path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     model = loading.load(str(folder / "pairs" / "export.json"), ModelOverrides())
     arrived = shipped.unpacked(str(shipped.pack(model, tmp_path)))
-    with bert_tf.load(folder / "pairs") as expected, bert_tf.load(Path(arrived).parent) as found:
-        assert found.predict([("rain", "storm")]) == expected.predict([("rain", "storm")])
+    with bert_tf.load(folder / "pairs") as expected, bert_tf.load(Path(arrived).parent) as arrived_model:
+        assert arrived_model.predict([("rain", "storm")]) == expected.predict([("rain", "storm")])
 
 
 def test_int8_is_measured_for_each(runs, tmp_path):

@@ -58,12 +58,12 @@ def test_a_saved_model_computes_words_and_pairs(tmp_path):
     with graph.loaded(model.trained, build) as (session, (inputs, computed)):
         fed = {inputs[name]: values for name, values in BATCH.items()}
         expected = session.run({**computed.logits, **computed.served}, fed)
-    found = OPENERS["saved_model"](folder)(BATCH)
+    outputs = OPENERS["saved_model"](folder)(BATCH)
     real = np.array([[True, False], [True, True]])
     for name in ("masked_lm_top_ids", "word_ids"):
-        np.testing.assert_array_equal(found[name][real], expected[name][real])
-    np.testing.assert_allclose(found["word_probabilities"][real], expected["word_probabilities"][real], atol=1e-6)
-    np.testing.assert_allclose(found["next_sentence_probabilities"].sum(axis=1), [1, 1], rtol=1e-6)
+        np.testing.assert_array_equal(outputs[name][real], expected[name][real])
+    np.testing.assert_allclose(outputs["word_probabilities"][real], expected["word_probabilities"][real], atol=1e-6)
+    np.testing.assert_allclose(outputs["next_sentence_probabilities"].sum(axis=1), [1, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["onnx", "openvino"])

@@ -57,15 +57,15 @@ def all_said(exported):
         case, rows = CASES[name], values(CASES[name])
         nothing = {key: np.zeros([0, *np.shape(value)[1:]], object) for key, value in rows.items()}
         calls = (rows, values(case, random_rows(name, 60, seed=4)), nothing)
-        return [found for _, found in answers(exported(name), [("serving_default", inputs) for inputs in calls])]
+        return [said for _, said in answers(exported(name), [("serving_default", inputs) for inputs in calls])]
 
     return of_case
 
 
 def outputs(folder, signature, inputs):
     """Returns the outputs of a call, as lists; TensorFlow's first loader is quick."""
-    ((_, found),) = answers(folder, [(signature, inputs)])
-    return found
+    ((_, said),) = answers(folder, [(signature, inputs)])
+    return said
 
 
 def answers(folder, calls):
@@ -74,8 +74,8 @@ def answers(folder, calls):
         signatures = tf1.saved_model.load(session, ["serve"], str(folder)).signature_def
         for name, inputs in calls:
             fed = {signatures[name].inputs[key].name: value for key, value in inputs.items()}
-            found = session.run({key: info.name for key, info in signatures[name].outputs.items()}, fed)
-            yield name, {key: plain(value.tolist()) for key, value in found.items()}
+            values = session.run({key: info.name for key, info in signatures[name].outputs.items()}, fed)
+            yield name, {key: plain(value.tolist()) for key, value in values.items()}
 
 
 def plain(value):
@@ -100,28 +100,28 @@ def test_a_process_without_the_package_hears_the_same(exported, all_said, tmp_pa
     for folder, answers in heard["answers"].items():
         wanted = all_said(Path(folder).name)[0]
         assert answers["serving_default"].keys() == wanted.keys()
-        for name, found in answers["serving_default"].items():
-            assert_alike(found, wanted[name])
+        for name, said in answers["serving_default"].items():
+            assert_alike(said, wanted[name])
 
 
-def assert_alike(found, wanted):
+def assert_alike(said, wanted):
     """Lists are padded with empty texts and zeros."""
     if isinstance(wanted, list):
-        for one, other in zip(found, wanted):
+        for one, other in zip(said, wanted):
             assert_alike(one, other)
-        assert not any(found[len(wanted) :])
+        assert not any(said[len(wanted) :])
     else:
-        assert found == (wanted if isinstance(wanted, str) else pytest.approx(wanted, abs=CLOSE))
+        assert said == (wanted if isinstance(wanted, str) else pytest.approx(wanted, abs=CLOSE))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_texts_of_any_number_and_length_have_the_predictions_of_the_package(all_said, models, name):
     of_rows, of_random, of_none = all_said(name)
-    for found, rows in ((of_rows, CASES[name].rows), (of_random, random_rows(name, 60, seed=4))):
+    for said, rows in ((of_rows, CASES[name].rows), (of_random, random_rows(name, 60, seed=4))):
         for number, one in enumerate(models(name).predict(rows)):
             wanted = {key: of_prediction(one) for key, of_prediction in CASES[name].wanted.items()}
             for key in (key for key in wanted if wanted[key] is not None):  # odds where there is no candidate
-                assert_alike(found[key][number], wanted[key])
+                assert_alike(said[key][number], wanted[key])
     assert not any(map(np.size, of_none.values()))
 
 
@@ -172,7 +172,7 @@ def test_requests_for_warming_up_can_be_answered(exported):
             (request.model_spec.signature_name, {key: tf.make_ndarray(value) for key, value in request.inputs.items()})
             for request in requests
         ]
-        answered = [signature for signature, found in answers(exported(name), calls) if found]
+        answered = [signature for signature, said in answers(exported(name), calls) if said]
         assert len(answered) == 2 * len(set(answered)) == len(calls)
         assert {"serving_default", "ids", "examples", "vectors"} <= set(answered)
 
@@ -207,9 +207,9 @@ def test_inputs_are_as_long_as_the_model_reads_them_and_examples_of_any_length_a
     np.testing.assert_allclose(long, cut, atol=CLOSE)
     long, short = ({name: rows[number][:size] for name, rows in IDS.items()} for number, size in enumerate((4, 3)))
     examples = [example(**long), example(**short), example(input_ids=short["input_ids"])]
-    found = np.array(outputs(exported("pairs"), "examples", {"examples": examples})["probabilities"])
+    probabilities = np.array(outputs(exported("pairs"), "examples", {"examples": examples})["probabilities"])
     wanted = np.array(outputs(exported("pairs"), "ids", IDS)["probabilities"])
-    np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
+    np.testing.assert_allclose(probabilities, wanted[[0, 1, 1]], atol=CLOSE)
 
 
 def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):

@@ -32,10 +32,10 @@ def different(texts, lower_case):
     """Returns texts that the two cut differently; ids and offsets, which marks may shift."""
     ours, theirs = WordPieceTokenizer(PIECES, lower_case=lower_case), read(lower_case)
     for text in texts:
-        found, wanted = theirs.encode(text, add_special_tokens=False), ours.tokenize(text)
+        encoding, wanted = theirs.encode(text, add_special_tokens=False), ours.tokenize(text)
         has_marks = any(unicodedata.category(c)[0] == "M" for c in text)
-        same_offsets = has_marks or found.offsets == [(piece.start, piece.end) for piece in wanted]
-        if found.ids != [piece.id for piece in wanted] or not same_offsets:
+        same_offsets = has_marks or encoding.offsets == [(piece.start, piece.end) for piece in wanted]
+        if encoding.ids != [piece.id for piece in wanted] or not same_offsets:
             yield text
 
 

@@ -232,10 +232,10 @@ def test_a_folder_is_no_data_of_a_task_whose_files_are_named(model, tmp_path):
     (tmp_path / "dev.csv").write_text("text,label\na,0\nb,1\n")
     record = {"task_name": "custom", "labels": ["0", "1"], "kind": "classification", "text_a": "text", "label_column": "label"}
     task = own_task(record, LabelledColumns(), dev_file=str(tmp_path / "dev.csv"))
-    found = dataclasses.replace(model, given_task=task)
-    assert [len(rows) for rows in export.labelled_examples(found, None, lambda _: "").values()] == [2]
+    renamed = dataclasses.replace(model, given_task=task)
+    assert [len(rows) for rows in export.labelled_examples(renamed, None, lambda _: "").values()] == [2]
     with pytest.raises(DataError, match="--gate_data of custom is a file of examples with labels, no folder or pattern"):
-        export.labelled_examples(found, str(tmp_path), None)
+        export.labelled_examples(renamed, str(tmp_path), None)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])

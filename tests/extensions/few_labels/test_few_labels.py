@@ -70,8 +70,8 @@ def test_the_contrastive_weight_is_a_share_of_the_loss(share):
             part.supervised_contrastive_loss(outputs["pooled"], tf.constant(CLASSES)),
         )
 
-    found, of_classes, contrastive = evaluate(losses)
-    np.testing.assert_allclose(found, (1 - share) * of_classes + share * contrastive, rtol=1e-6)
+    loss, of_classes, contrastive = evaluate(losses)
+    np.testing.assert_allclose(loss, (1 - share) * of_classes + share * contrastive, rtol=1e-6)
 
 
 def test_windows_of_a_text_are_one_text():

@@ -27,8 +27,8 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def filler(model):
-    found = loading.load_encoder(str(model / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
-    with WordFiller(found, inference()) as opened:
+    encoder = loading.load_encoder(str(model / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+    with WordFiller(encoder, inference()) as opened:
         yield opened
 
 
@@ -54,18 +54,18 @@ def test_each_text_has_its_places(filler):
     assert filler.fill_mask([]) == []
     ((continued,),) = filler.fill_mask(["rain[MASK]"], top=10)
     assert all(word.continues_word == word.piece.startswith("##") for word in continued.words)
-    found = filler.fill_mask(TEXTS, top=3)
-    assert [[(place.start, place.end) for place in of_text] for of_text in found] == [[(5, 11), (21, 27)], [(0, 6)], [(6, 12)]]
-    assert {len(place.words) for of_text in found for place in of_text} == {3}
-    for place in (place for of_text in found for place in of_text):
+    filled = filler.fill_mask(TEXTS, top=3)
+    assert [[(place.start, place.end) for place in of_text] for of_text in filled] == [[(5, 11), (21, 27)], [(0, 6)], [(6, 12)]]
+    assert {len(place.words) for of_text in filled for place in of_text} == {3}
+    for place in (place for of_text in filled for place in of_text):
         assert [word.probability for word in place.words] == sorted((word.probability for word in place.words), reverse=True)
 
 
 def test_a_text_has_the_same_words_alone(filler):
-    for text, found in zip(TEXTS, filler.fill_mask(TEXTS)):
+    for text, places in zip(TEXTS, filler.fill_mask(TEXTS)):
         ((first, *_),) = filler.fill_mask([text])
-        assert [word.piece for word in first.words] == [word.piece for word in found[0].words]
-        np.testing.assert_allclose([w.probability for w in first.words], [w.probability for w in found[0].words], atol=1e-6)
+        assert [word.piece for word in first.words] == [word.piece for word in places[0].words]
+        np.testing.assert_allclose([w.probability for w in first.words], [w.probability for w in places[0].words], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_model_of_pretraining_says_what_predicts_and_evaluates(tmp_path):
 def test_a_model_of_pretraining_fills_in_words_until_it_is_closed(tmp_path, filler, run):
     folder = pretrained.write_run(tmp_path / "run")
     with bert_tf.load(folder) as model:
-        found = model.fill_mask(TEXTS, top=2)
-    assert [len(place.words) for of_text in found for place in of_text] == [2] * 4
-    assert found[1][0].words[0].piece == filler.fill_mask(TEXTS)[1][0].words[0].piece
+        by_text = model.fill_mask(TEXTS, top=2)
+    assert [len(place.words) for of_text in by_text for place in of_text] == [2] * 4
+    assert by_text[1][0].words[0].piece == filler.fill_mask(TEXTS)[1][0].words[0].piece
     with pytest.raises(ClosedError, match="was closed"):
         model.fill_mask(TEXTS)
     files = {"input": tmp_path / "rows.tsv", "output": tmp_path / "predictions.tsv"}

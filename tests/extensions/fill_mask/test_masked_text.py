@@ -20,8 +20,8 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
 def read(text: str, longest: int) -> list[tuple[str, list[int]]]:
     """What is read of a text: pieces of each row, and the positions that are asked for."""
-    found = filler.rows(text, TOKENIZER, longest)[0]
-    return [(" ".join(VOCABULARY.tokens[number] for number in ids), positions) for ids, positions in found]
+    rows = filler.rows(text, TOKENIZER, longest)[0]
+    return [(" ".join(VOCABULARY.tokens[number] for number in ids), positions) for ids, positions in rows]
 
 
 def test_places_are_characters_of_the_text_where_other_special_pieces_are_words():
@@ -59,12 +59,12 @@ def test_mask_is_one_piece_wherever_it_stands(text, longest, expected):
 def test_features_keep_places_in_the_order_of_the_texts():
     _, *slots = PretrainingHead().inputs
     texts = ["rain [MASK]", "a the [MASK] new [MASK] over", "[MASK] [MASK]"]
-    found = filler.features_of(texts, TOKENIZER, 7, slots)
-    assert found.example_ids.tolist() == [0, 1, 1, 2]
-    assert found.slots.tolist() == [1, 1, 1, 2]
-    assert found.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]
-    assert found.truncated == 1
-    assert found.lengths.tolist() == [4, 7, 7, 4]
+    features = filler.features_of(texts, TOKENIZER, 7, slots)
+    assert features.example_ids.tolist() == [0, 1, 1, 2]
+    assert features.slots.tolist() == [1, 1, 1, 2]
+    assert features.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]
+    assert features.truncated == 1
+    assert features.lengths.tolist() == [4, 7, 7, 4]
 
 
 def test_a_row_whose_mask_the_tokenizer_does_not_see_is_named_or_left_out(tmp_path):

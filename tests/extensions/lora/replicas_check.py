@@ -60,14 +60,14 @@ def main() -> None:
         write_checkpoint(folder / "start", replicas.START)
         plan = plan_restore(CheckpointReader(folder / "start"), toy.CONFIG, HEAD_VARIABLES)
         expected = train(folder / "whole", plan, "one_device", 1, {}, stops=False)
-        found = {way: train(folder / way, plan, *row, stops="stopped" in way) for way, row in WAYS.items()}
+        trained = {way: train(folder / way, plan, *row, stops="stopped" in way) for way, row in WAYS.items()}
     report = {
         way: {
             "names": sorted(weights),
             "same": all(np.array_equal(weights[entry], value) for entry, value in expected.items()),
             "distance": replicas.largest(replicas.distance(weights[entry], value) for entry, value in expected.items()),
         }
-        for way, weights in found.items()
+        for way, weights in trained.items()
     }
     json.dump(report, sys.stdout)
 

@@ -43,18 +43,18 @@ def test_forecasts_the_live_peak_of_operations_in_turn(settings, changes, sizes)
 def test_weights_slots_and_gradients_by_hand():
     """2 layers of 8, of which queries and values have updates of rank 8: 4 of 8 x 8 and 8 x 8; head and pooler."""
     model = BertConfig.tiny()
-    plain, found = (forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model)) for asked in ({}, {"lora": RANK_8}))
-    assert found.weights - plain.weights == 4 * 4 * (8 * 8 + 8 * 8)
-    assert found.slots == 2 * 4 * (4 * (8 * 8 + 8 * 8) + 2 * 8 + 2 + 8 * 8 + 8)
+    plain, adapted = (forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model)) for asked in ({}, {"lora": RANK_8}))
+    assert adapted.weights - plain.weights == 4 * 4 * (8 * 8 + 8 * 8)
+    assert adapted.slots == 2 * 4 * (4 * (8 * 8 + 8 * 8) + 2 * 8 + 2 + 8 * 8 + 8)
 
 
 def test_layers_that_begin_anew_are_trained_themselves():
     """The upper of 2 layers: one query and one value of 8 x 8 have an update of rank 8, the layer has slots of its own."""
     model, asked = BertConfig.tiny(), {"lora": RANK_8}
     new = frozenset({"pooler", 1})
-    found = forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model, new))
+    adapted = forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model, new))
     layer = sum(math.prod(shape) for name, shape in encoder_shapes(model).items() if "/layer_1/" in name)
-    assert found.slots == 2 * 4 * (2 * (8 * 8 + 8 * 8) + layer + 2 * 8 + 2 + 8 * 8 + 8)
+    assert adapted.slots == 2 * 4 * (2 * (8 * 8 + 8 * 8) + layer + 2 * 8 + 2 + 8 * 8 + 8)
 
 
 LARGE = BertConfig(30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)

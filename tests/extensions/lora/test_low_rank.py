@@ -44,8 +44,8 @@ def test_a_matrix_by_hand():
 
 
 def test_the_bias_of_a_native_kernel_is_added_later():
-    found, bias = computed(layers.product, Execution(adaptation=adaptation("m")))
-    np.testing.assert_allclose(found + bias, EXPECTED)
+    product, bias = computed(layers.product, Execution(adaptation=adaptation("m")))
+    np.testing.assert_allclose(product + bias, EXPECTED)
 
 
 def test_other_matrices_have_none():
@@ -63,9 +63,9 @@ def test_an_update_starts_at_zero():
     def build():
         execution = Execution(adaptation=adaptation("m"))
         rows = tf.constant(X, tf.float32)
-        found = layers.dense(rows, 3, CONFIG, execution, scope="m")
+        output = layers.dense(rows, 3, CONFIG, execution, scope="m")
         kernel, bias, down, _ = tf1.trainable_variables()
-        return found - (tf.matmul(rows, kernel) + bias), down
+        return output - (tf.matmul(rows, kernel) + bias), down
 
     difference, down = evaluate(build)
     assert not difference.any()
@@ -73,13 +73,13 @@ def test_an_update_starts_at_zero():
 
 
 def ancestors(operation):
-    found, waiting = set(), [operation]
+    seen, waiting = set(), [operation]
     while waiting:
         one = waiting.pop()
-        if one not in found:
-            found.add(one)
+        if one not in seen:
+            seen.add(one)
             waiting += [tensor.op for tensor in one.inputs] + list(one.control_inputs)
-    return found
+    return seen
 
 
 def products(execution):
@@ -151,10 +151,10 @@ def test_flags_are_checked(flags, message):
 
 def test_updates_have_a_recipe_which_flags_override():
     before = mrpc("--lora_rank=4", "--learning_rate=1e-4")
-    _, found = with_recipe(before, get_task("MRPC").family, default_checkpoint=False, sample_data=False)
-    assert found == {"train_batch_size": 16, "adam_bias_correction": True}
-    _, found = with_recipe(mrpc("--lora_rank=4"), get_task("MRPC").family, default_checkpoint=True, sample_data=True)
-    assert found["learning_rate"] == 1e-3
+    _, recipe = with_recipe(before, get_task("MRPC").family, default_checkpoint=False, sample_data=False)
+    assert recipe == {"train_batch_size": 16, "adam_bias_correction": True}
+    _, recipe = with_recipe(mrpc("--lora_rank=4"), get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    assert recipe["learning_rate"] == 1e-3
 
 
 def test_alpha_is_divided_by_the_rank():

@@ -93,8 +93,8 @@ def checkpoint(request, tmp_path_factory):
 
 def test_the_commands_of_checkpoints_read_an_adapter(tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
-    found = bert_tf.inspect_checkpoint(write_adapter(tmp_path / "bert", "bert"))
-    assert "output_weights" in {variable.name for variable in found.variables}
+    inspected = bert_tf.inspect_checkpoint(write_adapter(tmp_path / "bert", "bert"))
+    assert "output_weights" in {variable.name for variable in inspected.variables}
 
 
 def config_of(prefix: str) -> BertConfig:
@@ -105,8 +105,8 @@ def test_merged_weights_compute_their_logits(checkpoint):
     kind, prefix = checkpoint
     reader = model_reader(prefix)
     weights = {name: reader[name] for name in reader.shapes}
-    found = evaluate(lambda: encoders.computed(config_of(prefix), HEAD, Execution()), weights)
-    np.testing.assert_allclose(found, ORACLE[f"{kind}/logits"], atol=1e-5)
+    logits = evaluate(lambda: encoders.computed(config_of(prefix), HEAD, Execution()), weights)
+    np.testing.assert_allclose(logits, ORACLE[f"{kind}/logits"], atol=1e-5)
 
 
 def parts_of(prefix: str) -> dict[str, np.ndarray]:
@@ -195,10 +195,10 @@ def test_weights_of_torch_save_are_read(tmp_path):
     expected = tiny.held(opened(folder))
     (folder / "adapter_model.safetensors").unlink()
     torch_files.write(folder / "adapter_model.bin", held("bert", "adapter"))
-    found = tiny.held(opened(folder))
-    assert found.keys() == expected.keys()
+    read = tiny.held(opened(folder))
+    assert read.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value)
+        np.testing.assert_array_equal(read[name], value)
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
@@ -324,12 +324,12 @@ def test_other_heads_are_written_and_read(kind, head, tmp_path):
     note = adapter.Adapter("/parent", "0" * 64, 1.5)
     peft_format.write(tmp_path, CheckpointReader(tmp_path / "model.ckpt"), note, config, family)
     values = peft_format.read_config(tmp_path)
-    found = peft_format.read_peft(tmp_path, values, config)
+    read = peft_format.read_peft(tmp_path, values, config)
     others = {f"{scope.replace('query', name)}/{part}" for name in ("key", "value") for part in (DOWN, UP)}
-    assert found.entries.keys() - (others if kind == "modernbert" else set()) == entries.keys()
+    assert read.entries.keys() - (others if kind == "modernbert" else set()) == entries.keys()
     for name in entries.keys() - {f"{scope}/{DOWN}"}:
-        np.testing.assert_array_equal(found.entries[name], entries[name], err_msg=name)
-    assert found.scalings[scope] == 1.5
+        np.testing.assert_array_equal(read.entries[name], entries[name], err_msg=name)
+    assert read.scalings[scope] == 1.5
     assert values["task_type"] == {TAGS: "TOKEN_CLS", SPAN: "QUESTION_ANS", REGRESSION: "SEQ_CLS"}.get(head)
 
 

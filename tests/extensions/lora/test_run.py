@@ -100,15 +100,15 @@ def plain(own, trained, tmp_path_factory):
 
 def test_it_predicts_what_the_merged_model_predicts(trained, plain):
     with bert_tf.load(trained) as model, bert_tf.load(plain) as other:
-        (found,), (expected,) = model.predict([TEXT]), other.predict([TEXT])
-    assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
+        (actual,), (expected,) = model.predict([TEXT]), other.predict([TEXT])
+    assert actual.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
 
 
 def test_the_results_of_the_run_are_its_own(own, trained):
     with bert_tf.load(trained, data_dir=own.data_dir) as model:
-        found = model.evaluate("dev")
+        evaluation = model.evaluate("dev")
     said = json.loads((trained / "eval_results.json").read_text())
-    assert found.metrics["loss"] == pytest.approx(said["eval_loss"], rel=1e-5)
+    assert evaluation.metrics["loss"] == pytest.approx(said["eval_loss"], rel=1e-5)
 
 
 def test_an_average_is_that_of_merged_weights(own, trained):
@@ -125,20 +125,20 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(own, trained, tmp_path, 
     train(own, folder)
     assert "continuing from step 4 of 6" in caplog.text
     for name in ("model.ckpt-6", "ema/model.ckpt-6", "average/model.ckpt-6"):
-        found, expected = ({entry: value.tobytes() for entry, value in held(run / name).items()} for run in (folder, trained))
-        assert found == expected, name
+        actual, expected = ({entry: value.tobytes() for entry, value in held(run / name).items()} for run in (folder, trained))
+        assert actual == expected, name
     for name in ("adapter_model.safetensors", "adapter_config.json", "predictions.tsv", "eval_results.txt"):
         assert (folder / name).read_bytes() == (trained / name).read_bytes()
 
 
 def test_an_export_is_whole(trained, plain, tmp_path):
-    for name, folder in (("found", trained), ("expected", plain)):
+    for name, folder in (("whole", trained), ("expected", plain)):
         with bert_tf.load(folder) as model:
             model.export("huggingface", tmp_path / name)
-    found, expected = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("found", "expected"))
-    assert found.keys() == expected.keys()
+    exported, expected = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("whole", "expected"))
+    assert exported.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
+        np.testing.assert_allclose(exported[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def test_the_graph_of_other_exports_has_the_merged_weights(trained, plain):
@@ -257,10 +257,10 @@ def run(own, folder, **changes):
 
 
 def test_norms_are_trained_if_asked_for_and_the_pooler_by_default(own, tmp_path):
-    found, start = run(own, tmp_path / "out", lora_train="norms,pooler"), held(own.init_checkpoint)
-    more = found.keys() - HELD
+    trained, start = run(own, tmp_path / "out", lora_train="norms,pooler"), held(own.init_checkpoint)
+    more = trained.keys() - HELD
     assert more == {name for name in start if "LayerNorm" in name or name.startswith("bert/pooler/")}
-    assert all(np.any(found[name] != start[name]) for name in more)
+    assert all(np.any(trained[name] != start[name]) for name in more)
     assert classifier.mrpc("--lora_rank=2").extensions.lora.lora_train == "pooler"
     modules = json.loads((tmp_path / "out" / "adapter_config.json").read_text())["modules_to_save"]
     assert {"classifier", "bert.pooler.dense", "bert.embeddings.LayerNorm"} <= {*modules}
@@ -275,11 +275,11 @@ def test_frozen_layers_have_none(own, tmp_path, untrained):
 
 
 def test_layers_that_start_anew_are_trained_in_full(own, tmp_path):
-    found = run(own, tmp_path / "out", reinit_layers=1)
+    trained = run(own, tmp_path / "out", reinit_layers=1)
     config = BertConfig.from_json_file(own.bert_config_file)
     anew = {name for name in encoder_shapes(config) if name.startswith(("bert/pooler/", "bert/encoder/layer_1/"))}
-    assert anew <= found.keys()
-    assert all("layer_0" in name for name in found if name.endswith(DOWN))
+    assert anew <= trained.keys()
+    assert all("layer_0" in name for name in trained if name.endswith(DOWN))
     with bert_tf.load(tmp_path / "out") as model:
         assert model.predict([TEXT])
 
@@ -296,9 +296,9 @@ def test_moments_inside_a_checkpoint_are_no_weights(trained, tmp_path):
 
 def test_another_run_starts_from_one_with_updates(own, trained, tmp_path):
     """Its parent is the merged model, and so on."""
-    found = run(own, tmp_path / "out", init_checkpoint=str(trained), lora_targets="output")
+    trained_again = run(own, tmp_path / "out", init_checkpoint=str(trained), lora_targets="output")
     scope = "bert/encoder/layer_0/output/dense"
-    change = found[f"{scope}/{DOWN}"] @ found[f"{scope}/{UP}"]
+    change = trained_again[f"{scope}/{DOWN}"] @ trained_again[f"{scope}/{UP}"]
     reader, parent = (
         model_reader(tmp_path / "out" / "model.ckpt-3"),
         model_reader(adapter.read_adapter(tmp_path / "out").parent),

@@ -11,9 +11,9 @@ def test_learns_what_one_device_learns_without_a_stop_which_changes_no_bit():
     """One test, since all that replicas_check.py trains is trained by one process."""
     done = processes.run(["-m", "tests.extensions.lora.replicas_check"])
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    by_way = json.loads(done.stdout)
     of_updates = [f"{scope}/{part}" for scope in ADAPTATION.matrices for part in (DOWN, UP)]
     names = sorted([*of_updates, "output_weights", "output_bias", "global_step"])
-    assert {way: one["names"] for way, one in found.items()} == dict.fromkeys(WAYS, names)
-    assert {way: one["distance"] for way, one in found.items() if not one["distance"] < 1e-4} == {}
-    assert found["one, stopped"]["same"]
+    assert {way: one["names"] for way, one in by_way.items()} == dict.fromkeys(WAYS, names)
+    assert {way: one["distance"] for way, one in by_way.items() if not one["distance"] < 1e-4} == {}
+    assert by_way["one, stopped"]["same"]

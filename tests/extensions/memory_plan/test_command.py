@@ -40,23 +40,23 @@ def plan(run):
 
 
 def test_whether_it_fits_is_the_status_and_what_takes_memory(plan, tmp_path):
-    status, found = plan()
-    assert (status, found["fits"], found["combinations"]) == (0, True, [])
-    assert found["peak_bytes"] == sum(found["by_part"].values())
-    assert found["peak_bytes"] + found["fragmentation_bytes"] == found["needed_bytes"] < found["memory_bytes"] == 5175 * MIB
-    largest = found["largest_batch"]
+    status, said = plan()
+    assert (status, said["fits"], said["combinations"]) == (0, True, [])
+    assert said["peak_bytes"] == sum(said["by_part"].values())
+    assert said["peak_bytes"] + said["fragmentation_bytes"] == said["needed_bytes"] < said["memory_bytes"] == 5175 * MIB
+    largest = said["largest_batch"]
     assert list(largest) == ["64", "128", "256", "320", "384", "512"]
     assert sorted(largest.values(), reverse=True) == list(largest.values())
-    status, found = plan(train_batch_size=2 * largest["64"])
-    assert (status, found["fits"]) == (1, False)
+    status, said = plan(train_batch_size=2 * largest["64"])
+    assert (status, said["fits"]) == (1, False)
     assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0
     path = tmp_path / "tiny.json"
     path.write_text(BertConfig.tiny().to_json())
-    found = plan(bert_config_file=path, max_seq_length=None)[1]
-    assert (found["max_seq_length"], list(found["largest_batch"])) == (64, ["64"])
-    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
+    said = plan(bert_config_file=path, max_seq_length=None)[1]
+    assert (said["max_seq_length"], list(said["largest_batch"])) == (64, ["64"])
+    without, said = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
     scores = 60 * 20 * BASE.vocab_size * 4
-    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
+    assert said["by_part"]["activations"] > without["by_part"]["activations"] + scores
     assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table
 
 
@@ -96,9 +96,9 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
     assert run(gpu_memory_mb=50000)[1].count("fits, ") == 1
     rows = run("--rows_per_example=2.5", gpu_memory_mb=50000)[1]
     assert rows.splitlines()[1] == "sequence 64, batch 12 with 2.5 rows each; memory 50000 MiB"
-    found = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, **given)
-    assert (str(found), found.fits) == (out, False)
-    assert "<pre>12 layers" in found._repr_html_()
+    planned = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, **given)
+    assert (str(planned), planned.fits) == (out, False)
+    assert "<pre>12 layers" in planned._repr_html_()
     first, second = plan(**given)[1]["combinations"]
     assert first["flags"][0].startswith("--gradient_accumulation_steps=")
     assert (second["flags"], second["changes"]) == (["--recompute"], [])

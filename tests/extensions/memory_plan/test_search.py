@@ -46,7 +46,7 @@ def test_parts_of_a_batch_whose_examples_are_compared_change_the_result_and_have
     memory = forecast(*step.having(micro_batches=16)).needed
     assert fitting.in_fewest_parts(step, memory).options.micro_batches == 16
     assert fitting.in_fewest_parts(step, memory - 1) is None
-    parts = next(found for found in search.cheapest(step, memory) if found.flags == ("--gradient_accumulation_steps=16",))
+    parts = next(one for one in search.cheapest(step, memory) if one.flags == ("--gradient_accumulation_steps=16",))
     assert parts.changes == ("each example is compared with fewer others",)
 
 
@@ -106,9 +106,9 @@ def test_slowdown_by_length():
 def test_a_large_model_on_a_small_card_is_frozen_as_little_as_possible():
     """It does not fit whole, however it is computed; a milder freeze fits in no number of parts."""
     step = Step(LARGE, 384, 32)
-    (found,) = search.cheapest(step, GTX_1060)
-    assert found.flags == ("--freeze=embeddings,0-5", "--gradient_accumulation_steps=32")
-    assert found.changes == ("frozen parts keep their weights",)
+    (combination,) = search.cheapest(step, GTX_1060)
+    assert combination.flags == ("--freeze=embeddings,0-5", "--gradient_accumulation_steps=32")
+    assert combination.changes == ("frozen parts keep their weights",)
     milder = step.having(frozen=frozenset({"embeddings", *range(5)}))
     tried = [milder.having(recompute=recompute, micro_batches=n) for recompute in (False, True) for n in range(1, 33)]
     assert not any(fits(one, GTX_1060) for one in tried)
@@ -121,23 +121,23 @@ def test_a_large_model_on_a_small_card_is_frozen_as_little_as_possible():
 
 def test_what_keeps_the_result_comes_first_by_its_time():
     step = Step(BASE, 512, 32)
-    found = search.cheapest(step, GTX_1060)
+    cheapest = search.cheapest(step, GTX_1060)
     fewest = next(parts for parts in range(1, 33) if fits(step.having(micro_batches=parts), GTX_1060))
-    assert [combination.flags for combination in found] == [(f"--gradient_accumulation_steps={fewest}",), ("--recompute",)]
-    assert all(combination.changes == () for combination in found)
-    assert found[0].slowdown < found[1].slowdown
+    assert [combination.flags for combination in cheapest] == [(f"--gradient_accumulation_steps={fewest}",), ("--recompute",)]
+    assert all(combination.changes == () for combination in cheapest)
+    assert cheapest[0].slowdown < cheapest[1].slowdown
 
 
 def test_no_combination_has_a_flag_that_it_could_do_without():
     step, memory = Step(LARGE, 512, 32, PUBLISHED), 12000 * MEBIBYTE
-    found = [dict(flag.removeprefix("--").split("=") if "=" in flag else (flag[2:], True) for flag in one.flags)
+    flags_by_name = [dict(flag.removeprefix("--").split("=") if "=" in flag else (flag[2:], True) for flag in one.flags)
              for one in search.cheapest(step, memory)]  # fmt: skip
-    assert [list(flags) for flags in found] == [
+    assert [list(flags) for flags in flags_by_name] == [
         ["custom_gradients", "fused_adam", "gradient_accumulation_steps"],
         ["fused_adam", "recompute"],
         ["recompute", "gradient_accumulation_steps"],
     ]
-    for flags in found:
+    for flags in flags_by_name:
         parts = int(flags.pop("gradient_accumulation_steps", 1))
         needed = {**flags, **({"micro_batches": parts} if parts > 1 else {})}
         assert fits(step.having(**needed), memory)
@@ -148,9 +148,9 @@ def test_changes_are_combined_where_none_is_enough_alone():
     step, memory = Step(BASE, 512, 64), 455 * MEBIBYTE
     frozen = step.having(frozen=frozenset({"embeddings", *range(12)}), recompute=True)
     assert not any(fits(frozen.having(micro_batches=parts), memory) for parts in (1, 64))
-    (found,) = search.cheapest(step, memory)
-    assert found.changes == ("frozen parts keep their weights", "longer texts are cut off")
-    assert found.peak <= memory
+    (combination,) = search.cheapest(step, memory)
+    assert combination.changes == ("frozen parts keep their weights", "longer texts are cut off")
+    assert combination.peak <= memory
 
 
 def test_smaller_and_shorter_batches():
@@ -164,8 +164,8 @@ def test_smaller_and_shorter_batches():
 
 def test_embeddings_go_to_the_host_where_nothing_else_fits():
     step, memory = Step(BASE, 128, 8), 400 * MEBIBYTE
-    (found,) = search.cheapest(step, memory)
-    assert found.flags == ("--place=embeddings:/CPU:0", "--freeze=embeddings,0-11")
+    (combination,) = search.cheapest(step, memory)
+    assert combination.flags == ("--place=embeddings:/CPU:0", "--freeze=embeddings,0-11")
     assert fits(step.having(host_embeddings=True, frozen=frozenset({"embeddings", *range(12)})), memory)
     assert search.cheapest(step.having(replicas=2), memory) == []
     assert search.cheapest(Step(LARGE, 512, 32), 100 * MEBIBYTE) == []

@@ -63,8 +63,8 @@ def test_what_is_read_back_are_the_sums_phases_and_sizes_of_the_step(traced):
     kernels = toy.CONFIG.hidden_size * toy.CONFIG.intermediate_size * 4
     assert report.by_phase["clip"]["requested_bytes"] > 2 * kernels  # the scaled gradients are of it
     sizes = implied_sizes.infer(trace)
-    found = {name: sizes[name].value for name in ("hidden_size", "intermediate_size", "positions", "batch", "layers")}
-    assert found == {"hidden_size": 8, "intermediate_size": 16, "positions": 16, "batch": 4, "layers": 1}
+    read = {name: sizes[name].value for name in ("hidden_size", "intermediate_size", "positions", "batch", "layers")}
+    assert read == {"hidden_size": 8, "intermediate_size": 16, "positions": 16, "batch": 4, "layers": 1}
     assert sizes["sequence_length"].value <= 12
 
 

@@ -16,8 +16,8 @@ def trace(**sizes):
     return Trace(tuple((name, tuple(Output(n, s, s, "a", 1) for n, s in enumerate(each))) for name, each in listed.items()))
 
 
-def values(found):
-    return {name: size.value for name, size in found.items()}
+def values(sizes):
+    return {name: size.value for name, size in sizes.items()}
 
 
 def test_reads_the_sizes_off_the_bytes():
@@ -38,8 +38,8 @@ def test_reads_the_sizes_off_the_bytes():
 
 
 def test_evidence_that_disagrees_is_a_doubt():
-    found = implied_sizes.infer(parse(TRACE.replace("Output 0 60 256", "Output 0 64 256")))["vocabulary"]
-    assert (found.value, [doubt.value for doubt in found.doubts]) == (16, [15])
+    vocabulary = implied_sizes.infer(parse(TRACE.replace("Output 0 60 256", "Output 0 64 256")))["vocabulary"]
+    assert (vocabulary.value, [doubt.value for doubt in vocabulary.doubts]) == (16, [15])
 
 
 def test_handles_are_no_sizes():
@@ -70,5 +70,5 @@ IN_PARTS = {"IteratorGetNext": 96, "while/body/_10/bert/mul": 48, f"while/body/_
     ],
 )
 def test_the_output_that_a_size_is_read_off(sizes, name, evidence):
-    found = implied_sizes.infer(parse(TRACE) if sizes is None else trace(**sizes)).get(name)
-    assert (found and found.evidence[0]) == evidence
+    size = implied_sizes.infer(parse(TRACE) if sizes is None else trace(**sizes)).get(name)
+    assert (size and size.evidence[0]) == evidence

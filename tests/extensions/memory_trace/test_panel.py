@@ -30,7 +30,7 @@ def test_memory_by_hand(folder):
     sums = [(phase["name"], phase["outputs"], phase["mib"]) for phase in put_out["phases"]]
     assert sums == [("weights", 1, 1.0), ("forward", 1, 2.0), ("backward", 1, 3.0)]
     # A phase has one colour in both pictures.
-    alive, colours = ({phase["name"]: phase["colour"] for phase in found["phases"]} for found in (live, put_out))
+    alive, colours = ({phase["name"]: phase["colour"] for phase in memory["phases"]} for memory in (live, put_out))
     assert {name: alive[name] for name in colours} == colours
     assert len(set(alive.values())) == len(alive)
     # The last of several steps counts.

@@ -31,10 +31,10 @@ def of_pool(*memory):
 
 def test_peak_by_hand():
     peak = peak_report.make_peak(STEP, intervals=5)
-    found = json.loads(json.dumps(peak_report.as_json(peak)))
+    printed = json.loads(json.dumps(peak_report.as_json(peak)))
     # Intervals of 20 us: the second begins with the peak, in the fourth nothing changes, in the last all is given back.
     timeline = [(10, 1500), (20, 1750), (40, 1300), (60, 1300), (99, 1000)]
-    assert [(moment["us"], moment["live_bytes"]) for moment in found.pop("timeline")] == timeline
+    assert [(moment["us"], moment["live_bytes"]) for moment in printed.pop("timeline")] == timeline
     own = {
         "before_bytes": 1000,
         "step_peak_bytes": 750,
@@ -43,7 +43,7 @@ def test_peak_by_hand():
         "step_difference_percent": pytest.approx(-1.3158, abs=1e-4),  # 750 for 760
     }
     uncounted = {**dict.fromkeys(own), "step_peak_bytes": 9}
-    assert found == {
+    assert printed == {
         "step": 3,
         "allocator": "pool",
         "peak_bytes": 1750,
@@ -79,8 +79,8 @@ def test_the_peak_is_in_every_timeline(intervals):
 
 @pytest.mark.parametrize(("before", "own"), [(None, None), (0, 0), (None, 7)])
 def test_no_agreement_where_the_allocator_does_not_count(before, own):
-    (found,) = of_pool(CHANGES, LIVE, before, own).agreement.values()
-    assert "no count of its own" in peak_report.agreement(found)
+    (agreement,) = of_pool(CHANGES, LIVE, before, own).agreement.values()
+    assert "no count of its own" in peak_report.agreement(agreement)
 
 
 def test_another_allocator():
@@ -95,5 +95,5 @@ def test_extreme_steps():
         peak_report.make_peak(Step(3, {}, {}))
     assert of_pool((), np.array([], np.int64), 1000, 1000).moment.live == 1000
     # Variables beyond what the allocator counts stay whole.
-    found = of_pool(CHANGES[:1], LIVE[:1], 850, 1150).moment.by_phase
-    assert found == {"weights": 300, "optimizer_state": 600, "forward": 300}
+    by_phase = of_pool(CHANGES[:1], LIVE[:1], 850, 1150).moment.by_phase
+    assert by_phase == {"weights": 300, "optimizer_state": 600, "forward": 300}

@@ -113,23 +113,23 @@ def report():
 
 
 def test_every_byte_is_of_one_phase_one_allocator_and_one_layer(report):
-    found = json.loads(json.dumps(trace_report.as_json(report)))
-    assert list(found) == [
+    printed = json.loads(json.dumps(trace_report.as_json(report)))
+    assert list(printed) == [
         *("nodes", "outputs", "requested_bytes", "allocated_bytes", "slack_bytes", "lent_bytes", "duration_us", "held"),
         *("by_allocator", "by_phase", "by_layer", "by_scope", "largest", "timeline", "inferred", "skipped"),
     ]
-    assert list(found.values())[:7] == [NODES, OUTPUTS, REQUESTED, ALLOCATED, SLACK, 480, 500]
-    assert found["held"] == {"weights": 604, "optimizer_state": 480}
-    assert {phase: sums["requested_bytes"] for phase, sums in found["by_phase"].items()} == PHASES
-    assert found["by_phase"]["clip"] == total(1, 480, 512)
-    assert found["by_allocator"] == {"GPU_0_bfc": total(16, REQUESTED - 480, ALLOCATED), "cpu_pool": total(1, 480, 0)}
-    assert sum(sums["requested_bytes"] for sums in found["by_layer"].values()) == REQUESTED
+    assert list(printed.values())[:7] == [NODES, OUTPUTS, REQUESTED, ALLOCATED, SLACK, 480, 500]
+    assert printed["held"] == {"weights": 604, "optimizer_state": 480}
+    assert {phase: sums["requested_bytes"] for phase, sums in printed["by_phase"].items()} == PHASES
+    assert printed["by_phase"]["clip"] == total(1, 480, 512)
+    assert printed["by_allocator"] == {"GPU_0_bfc": total(16, REQUESTED - 480, ALLOCATED), "cpu_pool": total(1, 480, 0)}
+    assert sum(sums["requested_bytes"] for sums in printed["by_layer"].values()) == REQUESTED
     word_vectors = "bert/embeddings/word_embeddings"
-    assert [(row["name"], row["requested_bytes"], row["phase"]) for row in found["largest"]] == [
+    assert [(row["name"], row["requested_bytes"], row["phase"]) for row in printed["largest"]] == [
         (word_vectors, 480, "weights"), (f"{word_vectors}/read", 480, "weights"),
     ]  # fmt: skip
-    assert [skipped["line"] for skipped in found["skipped"]] == [13, 28]
-    assert (found["inferred"]["batch"]["value"], found["inferred"]["batch"]["doubts"]) == (3, [])
+    assert [skipped["line"] for skipped in printed["skipped"]] == [13, 28]
+    assert (printed["inferred"]["batch"]["value"], printed["inferred"]["batch"]["doubts"]) == (3, [])
 
 
 def test_a_scope_has_all_that_is_below_it_and_the_timeline_every_byte_in_its_interval(report):
@@ -181,14 +181,14 @@ def test_bytes_with_a_unit():
 def test_difference():
     changed = TRACE.replace("Output 0 384 512 GPU_0_bfc 1100", "Output 0 768 768 GPU_0_bfc 1100").replace("Mul_270", "Mul_271")
     pairs = ((parse(text), trace_report.make_report(parse(text))) for text in (TRACE, changed))
-    found = trace_report.compare(*pairs)
-    assert list(found) == ["totals", "by_phase", "by_allocator", "by_layer", "only_a", "only_b", "changed"]
-    assert found["totals"]["requested_bytes"] == {"a": REQUESTED, "b": REQUESTED + 384}
-    assert found["by_phase"]["forward"] == {"a": 1656, "b": 1656 + 384}
-    assert found["changed"] == {"count": 1, "largest": [(f"{QUERY}:0", 384, 768)]}
-    assert found["only_a"] == {"count": 1, "requested_bytes": 480, "largest": [("Mul_270:0", 480)]}
-    assert found["only_b"]["largest"] == [("Mul_271:0", 480)]
-    text = trace_report.describe_difference(found, ("one.txt", "two.txt"))
+    difference = trace_report.compare(*pairs)
+    assert list(difference) == ["totals", "by_phase", "by_allocator", "by_layer", "only_a", "only_b", "changed"]
+    assert difference["totals"]["requested_bytes"] == {"a": REQUESTED, "b": REQUESTED + 384}
+    assert difference["by_phase"]["forward"] == {"a": 1656, "b": 1656 + 384}
+    assert difference["changed"] == {"count": 1, "largest": [(f"{QUERY}:0", 384, 768)]}
+    assert difference["only_a"] == {"count": 1, "requested_bytes": 480, "largest": [("Mul_270:0", 480)]}
+    assert difference["only_b"]["largest"] == [("Mul_271:0", 480)]
+    text = trace_report.describe_difference(difference, ("one.txt", "two.txt"))
     for part in ("B  two.txt", "forward             1.66 kB  2.04 kB  +23.2 %", "(5 more, the same or small)", "Mul_271:0"):
         assert part in text
 

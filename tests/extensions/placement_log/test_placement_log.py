@@ -61,7 +61,7 @@ def test_parts_run_where_they_are_placed(report, variant):
         hosted = {row.name for row in rows if row.device == "/CPU:0" and row.type in HOSTED}
         devices = {row.name: row.device for row in rows if scope in row.name and row.name not in hosted}
         assert devices, scope
-        assert {name: found for name, found in devices.items() if found != device} == {}
+        assert {name: actual for name, actual in devices.items() if actual != device} == {}
 
 
 @APART
@@ -87,13 +87,13 @@ def test_matrix_products_forward_and_backward_run_on_the_device_of_their_layer(r
 @APART
 @VARIANT
 def test_nothing_large_runs_or_travels_where_nobody_placed_it(report, variant):
-    found = report[variant]
-    elsewhere = [row for row in computing(found["rows"]) if row.device == "/CPU:0"]
+    measured = report[variant]
+    elsewhere = [row for row in computing(measured["rows"]) if row.device == "/CPU:0"]
     of_updates = ("Apply", "Scatter", "Square")
     assert not [row.name for row in elsewhere if any(kind in row.type for kind in ("MatMul", *of_updates))]
-    assert len([row for row in elsewhere if row.type == "Mul"]) < len(found["variables"])  # as many scale gradients
-    assert found["travelling"] == []  # gradients are scaled and used where they are made
-    assert found["graphs_of_steps"] == [4, 0, 0, 0, 0, 0]  # the first step alone is asked for its graphs
+    assert len([row for row in elsewhere if row.type == "Mul"]) < len(measured["variables"])  # as many scale gradients
+    assert measured["travelling"] == []  # gradients are scaled and used where they are made
+    assert measured["graphs_of_steps"] == [4, 0, 0, 0, 0, 0]  # the first step alone is asked for its graphs
 
 
 @APART
@@ -106,12 +106,12 @@ def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
 
 def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> list[int]:
     """Runs steps of a small graph with the hook; returns how many graphs the session gave for each."""
-    found: list[int] = []
+    counts: list[int] = []
 
     class Count(tf1.train.SessionRunHook):
         def after_run(self, run_context, run_values):
             del run_context
-            found.append(len(run_values.run_metadata.partition_graphs))
+            counts.append(len(run_values.run_metadata.partition_graphs))
 
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [1, 2], name="x")
@@ -122,7 +122,7 @@ def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> lis
         with tf1.train.MonitoredSession(creator, hooks=[PlacementHook(folder), Count()]) as session:
             for _ in range(steps):
                 session.run(z, {x: [[1.0, 2.0]]})
-    return found
+    return counts
 
 
 def test_the_first_step_has_a_row_for_each_operation_and_a_summary_and_later_ones_run_as_without_the_hook(tmp_path, caplog):

@@ -283,16 +283,16 @@ def predictions():
 
 
 def test_metrics_are_those_of_the_hand(predictions):
-    found = evaluate(predictions, VOCABULARY)
+    evaluation = evaluate(predictions, VOCABULARY)
     loss = -sum(map(math.log, TRUE)) / 4
     pairs = (math.log1p(math.exp(-2.0)) + math.log1p(math.exp(1.0))) / 2
     of_words = {"masked_lm_accuracy": 0.5, "masked_lm_loss": loss, "perplexity": math.exp(loss)}
-    assert found.metrics == pytest.approx({**of_words, "next_sentence_accuracy": 0.5, "next_sentence_loss": pairs})
-    assert (found.loss, found.examples, found.collapsed) == (pytest.approx(loss + pairs), 2, None)
-    by_seen, by_piece = (panel.rows for panel in found.panels)
+    assert evaluation.metrics == pytest.approx({**of_words, "next_sentence_accuracy": 0.5, "next_sentence_loss": pairs})
+    assert (evaluation.loss, evaluation.examples, evaluation.collapsed) == (pytest.approx(loss + pairs), 2, None)
+    by_seen, by_piece = (panel.rows for panel in evaluation.panels)
     assert [row[:3] for row in by_seen] == [("[MASK]", 2, 0.5), ("the word itself", 1, 1.0), ("another word", 1, 0.0)]
     assert [row[:3] for row in by_piece] == [("beginning of a word", 3, pytest.approx(2 / 3)), ("rest of a word (##)", 1, 0.0)]
-    low, high = found.intervals["masked_lm_loss"]  # of whole documents
+    low, high = evaluation.intervals["masked_lm_loss"]  # of whole documents
     assert (low, high) == pytest.approx((-math.log(0.5), -sum(map(math.log, TRUE[1:])) / 3), rel=1e-4)
     predictions.features.targets["documents"][:] = 0
     assert evaluate(predictions, VOCABULARY).intervals == {}

@@ -89,7 +89,7 @@ def test_parts_of_a_step_add_up_however_many_words_each_has():
     parts = [learn(WAYS["default"], part) for part in ((0, 4), (1, 2, 3, 5, 6))]
     assert sum(loss for _, loss, _ in parts) == pytest.approx(whole, rel=1e-6)
     for name, gradient in expected.items():
-        np.testing.assert_allclose(sum(found[name] for _, _, found in parts), gradient, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(sum(gradients[name] for _, _, gradients in parts), gradient, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("way", ["default", "padded"])
@@ -111,8 +111,8 @@ def test_the_best_words_come_first_with_their_log_probabilities():
     words, _ = reference.pretraining(masked.batch(DATA), WEIGHTS, CONFIG)
     order = np.argsort(-words, axis=-1)[:, :10]
     np.testing.assert_array_equal(of_slots(outputs["masked_lm_top_ids"]), order)
-    found = of_slots(outputs["masked_lm_top_log_probs"])
-    np.testing.assert_allclose(found, np.take_along_axis(words, order, axis=-1), rtol=1e-5)
+    log_probs = of_slots(outputs["masked_lm_top_log_probs"])
+    np.testing.assert_allclose(log_probs, np.take_along_axis(words, order, axis=-1), rtol=1e-5)
 
 
 def test_training_does_not_look_for_the_best_words():
@@ -174,16 +174,16 @@ def log_probabilities(ids):
     """Of the true words, by the words of some ids."""
 
     def build():
-        true, others = (Words(tf.constant(found), tf.constant(TABLE[found])) for found in (TRUE, ids))
+        true, others = (Words(tf.constant(some_ids), tf.constant(TABLE[some_ids])) for some_ids in (TRUE, ids))
         return sampled_log_probabilities(tf.constant(ROWS), true, others, tf.constant(BIAS), tf.float32)
 
     return evaluate(build)
 
 
 def test_probabilities_are_of_all_words_together_one_and_fall():
-    found = evaluate(lambda: sampling_probability(tf.range(V), V))
-    assert abs(found.sum() - 1) < 1e-5
-    assert (np.diff(found) < 0).all()
+    probabilities = evaluate(lambda: sampling_probability(tf.range(V), V))
+    assert abs(probabilities.sum() - 1) < 1e-5
+    assert (np.diff(probabilities) < 0).all()
 
 
 def test_words_are_drawn_as_often_as_their_probability_says():

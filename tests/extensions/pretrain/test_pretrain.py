@@ -60,11 +60,11 @@ def trained(project, text, tmp_path_factory):
 
 def test_a_run_is_trained_through_both_phases_and_evaluated_and_shows_its_mistakes(trained):
     assert [line["step"] for line in reading.objects(trained / "metrics.jsonl")] == list(range(1, STEPS + THEN + 1))
-    found = reading.results(trained)
+    results = reading.results(trained)
     for name in ("masked_lm_accuracy", "masked_lm_loss", "perplexity", "next_sentence_accuracy", "next_sentence_loss"):
-        assert {f"eval_{name}", f"eval_{name}_phase2"} <= found.keys()
-        assert set(found["splits"]) == {"dev", "dev_phase2"}
-    dev = found["splits"]["dev"]
+        assert {f"eval_{name}", f"eval_{name}_phase2"} <= results.keys()
+        assert set(results["splits"]) == {"dev", "dev_phase2"}
+    dev = results["splits"]["dev"]
     assert dev["perplexity"] == pytest.approx(np.exp(dev["masked_lm_loss"]))
     assert dev["loss"] == pytest.approx(dev["masked_lm_loss"] + dev["next_sentence_loss"])
     assert [line["step"] for line in reading.objects(trained / "evaluations.jsonl")] == [4, 8, 10]
@@ -123,9 +123,9 @@ def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
     assert run(tmp_path / "out", **settings) == (0, [])
     assert "variables: 28 newly initialized, from scratch" in caplog.text
     assert "--init_checkpoint" not in reading.record(tmp_path / "out")["command"]
-    found = reading.results(tmp_path / "out")
-    assert not [name for name in found if "next_sentence" in name]
-    assert found["eval_perplexity"] > 1
+    results = reading.results(tmp_path / "out")
+    assert not [name for name in results if "next_sentence" in name]
+    assert results["eval_perplexity"] > 1
 
 
 def test_sampled_words_learn_the_same_where_updates_of_unused_words_are_put_off(run, tmp_path, monkeypatch):

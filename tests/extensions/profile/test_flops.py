@@ -18,8 +18,8 @@ from bert_tf.extensions.profile.flops import Product, product_of, tensor_core_ob
     ],
 )
 def test_sizes_and_operations(kind, inputs, output, product, flops):
-    found = product_of(kind, inputs, output)
-    assert (found, found.flops) == (Product(*product), flops)
+    counted = product_of(kind, inputs, output)
+    assert (counted, counted.flops) == (Product(*product), flops)
 
 
 @pytest.mark.parametrize(

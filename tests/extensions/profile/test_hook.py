@@ -124,8 +124,8 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
 
 
 def tables(folder):
-    found = operations_file.read_record(folder / "operations.json")
-    return found, time_tables.op_table(found)
+    record = operations_file.read_record(folder / "operations.json")
+    return record, time_tables.op_table(record)
 
 
 def encoder_flops(tokens, micro_batches=1):
@@ -145,8 +145,8 @@ def test_operations_of_the_encoder_are_those_counted_by_hand(tmp_path, micro_bat
     ids = np.tile(np.array([2, 5, 7, 3, *range(8, 8 + TOKENS - 5), 3], np.int32), 24)
     data = dataclasses.replace(toy.features(24), token_ids=ids, lengths=np.full(24, TOKENS, np.int32))
     folder = record(tmp_path, (3, 5), execution=plain, micro_batches=micro_batches, data=data)
-    found, rows = tables(folder)
-    assert found.steps == 3
+    recorded_steps, rows = tables(folder)
+    assert recorded_steps.steps == 3
     assert products_of_encoder(rows, "forward") == pytest.approx(encoder_flops(TOKENS, micro_batches))
     # Each product has two for its gradients.
     assert products_of_encoder(rows, "backward") == pytest.approx(2 * encoder_flops(TOKENS, micro_batches))
@@ -198,10 +198,10 @@ def test_a_folder_that_holds_more_than_a_record_is_not_replaced(recorded):
 
 
 def test_tables_of_a_real_run_agree_with_each_other(recorded):
-    found, rows = tables(recorded)
-    model = time_tables.model_table(found, rows)
+    record, rows = tables(recorded)
+    model = time_tables.model_table(record, rows)
     assert model.total.time_us == pytest.approx(sum(row.time_us for row in rows if not row.waits))
-    assert all(o.calls * o.min_us - 0.01 <= o.total_us <= o.calls * o.max_us + 0.01 for o in found.operations)  # are rounded
+    assert all(o.calls * o.min_us - 0.01 <= o.total_us <= o.calls * o.max_us + 0.01 for o in record.operations)  # are rounded
     assert model.step_us == pytest.approx(1e6 * json.loads((recorded / "phases.json").read_text())["batch"])
     assert all(row.sizes for row in rows if "MatMul" in row.type)  # none of unknown size
     assert set(model.matmul_peak_gflops) == {"float32"}

@@ -18,8 +18,8 @@ def by_name(operations):
 
 
 def test_an_operation_over_all_steps():
-    found = by_name(step_stats.operations(recorded.steps()))
-    product = found[recorded.PRODUCT]
+    named = by_name(step_stats.operations(recorded.steps()))
+    product = named[recorded.PRODUCT]
     assert (product.type, product.device, product.dtype) == ("_FusedMatMul", "CPU:0", "float32")
     assert (product.calls, product.total_us, product.min_us, product.max_us) == (2, 40, 10, 30)
     assert product.inputs == ((5, 8), (8, 16), None)  # of the longest call; the bias has no record
@@ -27,10 +27,10 @@ def test_an_operation_over_all_steps():
     assert product.products == ((Product(1, 4, 8, 16), 1, 10), (Product(1, 5, 8, 16), 1, 30))
     assert product.flops == 1024 + 1280
     # An input may be the second output of another.
-    assert found[recorded.ROWS].inputs == ((4, 8),)  # of the first of equals; a control input is none
-    assert found[recorded.GRADIENT].flops == 1024 + 1280
+    assert named[recorded.ROWS].inputs == ((4, 8),)  # of the first of equals; a control input is none
+    assert named[recorded.GRADIENT].flops == 1024 + 1280
     # What has no output and no label is still counted.
-    assert (found[recorded.UPDATE].total_us, found[recorded.UPDATE].dtype, found[recorded.UPDATE].outputs) == (12, "", ())
+    assert (named[recorded.UPDATE].total_us, named[recorded.UPDATE].dtype, named[recorded.UPDATE].outputs) == (12, "", ())
     bare = recorded.step(4, 10)
     bare.dev_stats[0].node_stats[0].timeline_label = "something else"
     assert {call.name: call.type for call in step_stats.calls(bare)}[recorded.KERNEL] == ""
@@ -41,16 +41,16 @@ def test_in_a_loop_an_input_is_that_of_the_same_turn():
     for node in second.dev_stats[0].node_stats:
         node.all_start_nanos += 1_000_000
         loop.dev_stats[0].node_stats.append(node)
-    found = by_name(step_stats.operations([loop]))
-    assert [product.m for product, _, _ in found[recorded.PRODUCT].products] == [4, 5]
+    named = by_name(step_stats.operations([loop]))
+    assert [product.m for product, _, _ in named[recorded.PRODUCT].products] == [4, 5]
 
 
 def test_operations_have_the_devices_of_their_kernels_on_several_machines_and_records_of_streams_are_none():
     stats = recorded.step(4, 10, device="GPU:0")
     stats.dev_stats[0].device = "/job:worker/replica:0/task:1/device:GPU:0"
     kernels, _ = step_stats.kernels_of_space(recorded.space(), steps=2)
-    found = by_name(step_stats.operations([stats], kernels))
-    assert (found[recorded.PRODUCT].device, len(found[recorded.PRODUCT].kernels)) == ("GPU:0", 2)
+    named = by_name(step_stats.operations([stats], kernels))
+    assert (named[recorded.PRODUCT].device, len(named[recorded.PRODUCT].kernels)) == ("GPU:0", 2)
     stats = recorded.step(4, 10)
     stats.dev_stats.add(device="/device:GPU:0/stream:all").node_stats.add(node_name=recorded.PRODUCT)
     assert {call.device for call in step_stats.calls(stats)} == {"CPU:0"}
@@ -64,8 +64,8 @@ def test_kernels_of_a_gpu_belong_to_their_operations():
         Kernel("volta_fp16_s884gemm_fp16_64x64_ldg8_f2f_nn", 2, 10.0, 5.0, 5.0),
         Kernel("void splitKreduce_kernel(int, float*)", 2, 2.0, 1.0, 1.0),
     ]
-    found = by_name(step_stats.operations(recorded.steps(dtype=tf.float16, device="GPU:0"), kernels))
-    assert [kernel.calls for kernel in found[recorded.CLIP].kernels] == [2]
+    named = by_name(step_stats.operations(recorded.steps(dtype=tf.float16, device="GPU:0"), kernels))
+    assert [kernel.calls for kernel in named[recorded.CLIP].kernels] == [2]
 
 
 def test_a_profile_is_read_from_where_tensorflow_writes_it(tmp_path):

@@ -71,8 +71,8 @@ def test_several_devices_are_told_apart():
 
 def test_groups_are_the_scopes_of_variables_with_all_below_them(rows):
     groups = time_tables.group_table(rows, 3)
-    found = [(row.path, row.time_us, row.ops) for row in groups]
-    assert found == [("bert", 52, 6), ("bert/pooler", 52, 6), ("bert/pooler/dense", 49, 5), ("(clip)", 4, 1)]
+    shown = [(row.path, row.time_us, row.ops) for row in groups]
+    assert shown == [("bert", 52, 6), ("bert/pooler", 52, 6), ("bert/pooler/dense", 49, 5), ("(clip)", 4, 1)]
     assert groups[0].by_phase == {"forward": 26, "backward": 20, "clip": 0, "update": 6}
     assert groups[0].share == pytest.approx(52 / SUM)
     assert groups[2].gflop == pytest.approx(2304e-9)

@@ -13,7 +13,7 @@ def picture(chart):
 
 
 def texts(chart):
-    return ["".join(found.itertext()) for found in picture(chart).iter(f"{SVG}text")]
+    return ["".join(element.itertext()) for element in picture(chart).iter(f"{SVG}text")]
 
 
 def paths(chart, kind):

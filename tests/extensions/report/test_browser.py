@@ -119,25 +119,25 @@ def told(chromium, chart=0):
 
 
 def test_pointer_tells_the_value(chromium, pages):
-    found = told(opened(chromium, pages, "noisy"))
-    step = int(found["step"])  # in the middle, by a pixel or two
-    assert found == {"step": f"{step}", "epoch": f"{step / 10:.2f}", "value": f"{1 + step % 7}"}
+    tooltip = told(opened(chromium, pages, "noisy"))
+    step = int(tooltip["step"])  # in the middle, by a pixel or two
+    assert tooltip == {"step": f"{step}", "epoch": f"{step / 10:.2f}", "value": f"{1 + step % 7}"}
 
 
 def test_pointer_tells_mean_and_ends_of_seeds(chromium, pages):
-    found = told(opened(chromium, pages, "series"), chart=2)  # accuracy on dev
-    assert {name: found[name] for name in ("run", "runs", "mean")}.items() <= found.items()
-    assert (found["run"], found["runs"], found["lowest"]) == ("series", "3", found["highest"])
+    tooltip = told(opened(chromium, pages, "series"), chart=2)  # accuracy on dev
+    assert {name: tooltip[name] for name in ("run", "runs", "mean")}.items() <= tooltip.items()
+    assert (tooltip["run"], tooltip["runs"], tooltip["lowest"]) == ("series", "3", tooltip["highest"])
 
 
 def test_pointer_tells_what_is_alive(chromium, pages):
-    found = told(opened(chromium, pages, "finished"), chart=8)
-    assert found["optimizer state"] == "40"
+    tooltip = told(opened(chromium, pages, "finished"), chart=8)
+    assert tooltip["optimizer state"] == "40"
 
 
 def test_name_at_the_pointer_stays_text(chromium, pages):
-    found = told(opened(chromium, pages, "tasks"))
-    assert found["run"] in (HOSTILE, "other")
+    tooltip = told(opened(chromium, pages, "tasks"))
+    assert tooltip["run"] in (HOSTILE, "other")
     assert chromium.evaluate("document.images.length") == 0
     assert chromium.evaluate("document.title") != "taken-over"
 

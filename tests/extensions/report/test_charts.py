@@ -41,7 +41,7 @@ def test_layers_lie_on_each_other_in_their_colours():
 @pytest.mark.parametrize(("x", "side"), [(1, "start"), (9, "end")])
 def test_text_of_a_marked_point_stays_within_the_picture(x, side):
     chart = stacked_chart([0, 10], {"a": [5, 5]}, x_title="ms", marked=(x, 5, "peak 5"))
-    (text,) = (found for found in picture(chart).iter(f"{SVG}text") if "".join(found.itertext()) == "peak 5")
+    (text,) = (element for element in picture(chart).iter(f"{SVG}text") if "".join(element.itertext()) == "peak 5")
     assert text.get("text-anchor") == side
 
 

@@ -94,12 +94,12 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
     assert call("report", run)[0] == 0
     assert not (run / "explanations.jsonl").exists()
     assert call("report", run, "--explain=2", f"--data_dir={data}") == (0, f"{run}/report.html\n", "")
-    found = [json.loads(line) for line in (run / "explanations.jsonl").read_text().splitlines()]
-    assert [(one["split"], one["id"]) for one in found] == [("dev", "dev-5"), ("dev", "dev-1")]
-    assert all(one["completeness_error"] <= 0.01 for one in found)
+    explanations = [json.loads(line) for line in (run / "explanations.jsonl").read_text().splitlines()]
+    assert [(one["split"], one["id"]) for one in explanations] == [("dev", "dev-5"), ("dev", "dev-1")]
+    assert all(one["completeness_error"] <= 0.01 for one in explanations)
     text = (run / "report.html").read_text(encoding="utf-8")
     assert text.count("Words that raise") == 2
-    assert all(f">{word}</mark>" in text for one in found for word in one["words"])
+    assert all(f">{word}</mark>" in text for one in explanations for word in one["words"])
     results.write_mistakes(run, {"dev": [example.WRONG]})
     assert not (run / "explanations.jsonl").exists()  # of earlier mistakes
     example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-99"}])

@@ -23,13 +23,13 @@ def shares(parts):
 
 
 def test_parts_of_time_by_hand(folder):
-    found = of(folder)
+    shown = of(folder)
     # batch_cost 0.4 s, of it 0.1 s waiting; the largest first.
-    assert shares(found["parts"]) == [("computing", 0.3, 75), ("waiting for the batch (reader_cost)", 0.1, 25)]
-    assert found["spreads"] == [("batch_cost", [0.4, 0.39, 0.5, 0.6]), ("reader_cost", [0.1, 0.1, 0.2, 0.3])]
-    assert found["diagnosis"] == "The run was input-bound."
+    assert shares(shown["parts"]) == [("computing", 0.3, 75), ("waiting for the batch (reader_cost)", 0.1, 25)]
+    assert shown["spreads"] == [("batch_cost", [0.4, 0.39, 0.5, 0.6]), ("reader_cost", [0.1, 0.1, 0.2, 0.3])]
+    assert shown["diagnosis"] == "The run was input-bound."
     wall = {"start of Python, imports": 4.0, "steps": 108.0, "evaluating while training": 102.0, "unaccounted": 2.0}
-    assert shares(found["wall"]) == [(name, seconds, 100 * seconds / 216) for name, seconds in wall.items()]
+    assert shares(shown["wall"]) == [(name, seconds, 100 * seconds / 216) for name, seconds in wall.items()]
 
 
 def test_run_without_any(tmp_path):
@@ -42,6 +42,6 @@ def test_run_without_any(tmp_path):
 )
 def test_damaged_files_count_as_none(folder, content):
     (folder / run_layout.TIMING).write_text(content)
-    found = of(folder)
+    shown = of(folder)
     unknown = {"parts": [], "spreads": [], "diagnosis": "", "wall": []}
-    assert {name: found[name] for name in unknown} == unknown
+    assert {name: shown[name] for name in unknown} == unknown

@@ -59,8 +59,8 @@ def test_several_runs_share_a_chart_and_seeds_of_a_series_a_line(run, tmp_path):
     assert loss["summary"] == ""
     for seed in (1, 2):
         example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
-    found = run_files.groups(run_files.read_runs([tmp_path / "series"]))
-    for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
+    groups = run_files.groups(run_files.read_runs([tmp_path / "series"]))
+    for chart in (*curves.of_measures(curves.LEARNING, groups), *curves.of_evaluations(groups)):
         assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
 
 
@@ -89,8 +89,8 @@ def test_steps_of_an_epoch(tmp_path, schedule, steps):
 
 def test_each_task_has_its_evaluations(tmp_path):
     runs = run_files.read_runs([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
-    found = [(chart["title"], len(rows(chart))) for chart in curves.of_evaluations(run_files.groups(runs))]
-    assert found == [(f"Dev {name}, {task}", 1) for task in ("RTE", "MRPC") for name in ("accuracy", "loss")]
+    charts = [(chart["title"], len(rows(chart))) for chart in curves.of_evaluations(run_files.groups(runs))]
+    assert charts == [(f"Dev {name}, {task}", 1) for task in ("RTE", "MRPC") for name in ("accuracy", "loss")]
 
 
 def test_training_time_is_that_of_steps_without_what_happens_between_them(tmp_path):
@@ -102,6 +102,6 @@ def test_training_time_is_that_of_steps_without_what_happens_between_them(tmp_pa
 
 
 def test_figures_of_a_run(run):
-    found = {name: figure[0] for name, figure in curves.figures(run).items()}
+    values = {name: figure[0] for name, figure in curves.figures(run).items()}
     speed = {"throughput, median": 30, "time of a step, median": 300, "waiting for data, median": 2}
-    assert found == pytest.approx({**speed, "memory of the host, highest": 950})
+    assert values == pytest.approx({**speed, "memory of the host, highest": 950})

@@ -18,25 +18,25 @@ def runs(tmp_path, *accuracies):
     return run_files.read_runs([example.finished(tmp_path / f"{a}", accuracy=a) for a in accuracies])
 
 
-FOUND = {"metric": "eval_accuracy", "target": 0.8, "step": 120, "value": 0.81, "seconds": 93.0, "training_seconds": 80.0}
+REACHED = {"metric": "eval_accuracy", "target": 0.8, "step": 120, "value": 0.81, "seconds": 93.0, "training_seconds": 80.0}
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("entry", "text"),
     [
-        (FOUND, "accuracy of at least 0.8: first reached at step 120, after 1 min 33 s (1 min 20 s of it in training steps)"),
-        ({**FOUND, "seconds": None}, "accuracy of at least 0.8: first reached at step 120"),
+        (REACHED, "accuracy of at least 0.8: first reached at step 120, after 1 min 33 s (1 min 20 s of it in training steps)"),
+        ({**REACHED, "seconds": None}, "accuracy of at least 0.8: first reached at step 120"),
         ({"metric": "eval_loss", "target": 0.4, "step": None}, "loss of at most 0.4: not reached"),
         ({"metric": "eval_loss"}, None),
         ("soon", None),
         (None, None),
     ],
 )
-def test_time_to_a_target(tmp_path, found, text):
+def test_time_to_a_target(tmp_path, entry, text):
     (run,) = runs(tmp_path, 0.75)
-    run.own.results["time_to_target"] = found
+    run.own.results["time_to_target"] = entry
     assert outcome.time_to_target(run) == text
-    if found == FOUND:
+    if entry == REACHED:
         assert f'<p class="target">{text}' in page.render([run])
 
 
@@ -66,8 +66,8 @@ def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none
 
 
 def test_confusion_by_hand_and_many_labels_by_frequency():
-    found = outcome.confusion({"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 0], [0, 0, 0]]})
-    assert [[tuple(cell.values()) for cell in row] for row in found["rows"]] == [
+    shown = outcome.confusion({"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 0], [0, 0, 0]]})
+    assert [[tuple(cell.values()) for cell in row] for row in shown["rows"]] == [
         [(3, 0.75, True), (1, 0.25, False), (0, 0.0, False)],
         [(0, 0.0, False), (4, 1.0, True), (0, 0.0, False)],
         [(0, 0.0, False), (0, 0.0, False), (0, 0.0, True)],
@@ -75,11 +75,11 @@ def test_confusion_by_hand_and_many_labels_by_frequency():
     assert outcome.confusion({"labels": [*range(12)], "confusion": [[1] * 12] * 12})["rows"]
     counts = [[0] * 20 for _ in range(20)]
     counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
-    found = outcome.confusion({"labels": [f"l{place}" for place in range(20)], "confusion": counts})
-    assert not found["rows"]
-    frequent = [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]]
+    shown = outcome.confusion({"labels": [f"l{place}" for place in range(20)], "confusion": counts})
+    assert not shown["rows"]
+    frequent = [(label, predicted, cell["count"]) for label, predicted, cell in shown["frequent"]]
     assert frequent == [("l7", "l2", 9), ("l3", "l4", 2)]
-    assert found["kinds"] == 2
+    assert shown["kinds"] == 2
 
 
 def test_the_most_frequent_label_by_hand():
@@ -219,8 +219,8 @@ def figures(*folders):
 def test_run_has_its_own_figures_and_not_those_of_other_tasks(tmp_path):
     folder = example.finished(tmp_path)
     example.write_json(folder / "AX" / "eval_results.json", example.results(0.1))
-    found = figures(folder)
-    assert found == {
+    shown = figures(folder)
+    assert shown == {
         "accuracy, dev": ("0.7500", "95 %: 0.650 to 0.850", "always no: 0.500"),
         "loss, dev": ("0.5500",),
         "time in training steps": ("6 s",),
@@ -240,10 +240,10 @@ def test_a_run_is_compared_with_the_one_that_it_replaced(tmp_path):
 def test_series_has_means_and_their_ends_over_the_seeds_that_are_finished(tmp_path):
     for seed, accuracy in ((1, 0.5), (2, 0.7), (3, 0.9)):
         example.finished(tmp_path / f"seed-{seed}", seed=seed, accuracy=accuracy)
-    found = figures(tmp_path)
-    assert found["accuracy, dev"] == ("0.7000", "mean of 3: 0.5000 to 0.9000")
-    assert found["loss, dev"] == ("0.5500", "mean of 3: 0.5500 to 0.5500")
-    assert found["time in training steps"] == ("6 s", "a seed")
+    shown = figures(tmp_path)
+    assert shown["accuracy, dev"] == ("0.7000", "mean of 3: 0.5000 to 0.9000")
+    assert shown["loss, dev"] == ("0.5500", "mean of 3: 0.5500 to 0.5500")
+    assert shown["time in training steps"] == ("6 s", "a seed")
     (tmp_path / "seed-3" / "eval_results.json").unlink()
     assert figures(tmp_path)["accuracy, dev"] == ("0.6000", "mean of 2: 0.5000 to 0.7000")
 

@@ -72,9 +72,9 @@ def finished(tmp_path):
 
 
 def test_shows_all_of_a_run(finished):
-    found = outline(finished, drawn=True)
+    shown = outline(finished, drawn=True)
     # Loss and rate, two evaluations, three of speed, memory over the run, of a step alive and put out.
-    assert found.pictures == 10
+    assert shown.pictures == 10
     for part in (
         "RTE",
         "0.7500",
@@ -90,7 +90,7 @@ def test_shows_all_of_a_run(finished):
         "backward 60.0 30.0 %",
         "highest 950 at step 20, last 950 at step 20",
     ):
-        assert part in found.text
+        assert part in shown.text
 
 
 def hostile(folder, mark):
@@ -126,13 +126,13 @@ def hostile(folder, mark):
 )
 def test_no_text_of_a_run_is_markup(tmp_path, mark):
     bad = hostile(tmp_path, mark)
-    for found in (outline(bad, drawn=True), outline(bad, example.finished(tmp_path / "plain"), drawn=True)):
-        assert len(found.runs) == SCRIPTS
-        assert "img" not in found.tags
-        assert "bad" not in found.ids
-        assert not {name for name in found.attributes if name.startswith("on")}
-        assert "49" not in found.text.split()
-        assert " ".join(mark.split()) in found.text
+    for shown in (outline(bad, drawn=True), outline(bad, example.finished(tmp_path / "plain"), drawn=True)):
+        assert len(shown.runs) == SCRIPTS
+        assert "img" not in shown.tags
+        assert "bad" not in shown.ids
+        assert not {name for name in shown.attributes if name.startswith("on")}
+        assert "49" not in shown.text.split()
+        assert " ".join(mark.split()) in shown.text
 
 
 def test_quality_is_above_costs(finished, tmp_path):
@@ -158,9 +158,9 @@ def test_what_says_nothing_is_left_out(tmp_path):
     folder = example.finished(tmp_path)
     example.write_lines(folder / "metrics.jsonl", example.METRICS[:1])
     example.write_lines(folder / "evaluations.jsonl", example.EVALUATIONS[:1])
-    found = outline(folder)
-    assert found.pictures == 2  # of the memory of a step
-    assert "learning" not in found.ids
+    shown = outline(folder)
+    assert shown.pictures == 2  # of the memory of a step
+    assert "learning" not in shown.ids
     for path in ("metrics.jsonl", "timing.json", "profile/phases.json", "memory_trace_step8.txt", "live_memory_step8.tsv"):
         (folder / path).unlink()
     assert "speed" not in outline(folder).ids
@@ -169,9 +169,9 @@ def test_what_says_nothing_is_left_out(tmp_path):
 def test_links_lead_to_a_place(finished, tmp_path):
     begun = outline(example.begun(tmp_path / "begun"))
     assert "results" not in begun.ids
-    for found in (outline(finished), begun, outline(finished, tmp_path / "begun")):
-        assert {address[1:] for address in found.addresses if address.startswith("#")} <= set(found.ids)
-        assert len(set(found.ids)) == len(found.ids)
+    for shown in (outline(finished), begun, outline(finished, tmp_path / "begun")):
+        assert {address[1:] for address in shown.addresses if address.startswith("#")} <= set(shown.ids)
+        assert len(set(shown.ids)) == len(shown.ids)
 
 
 @pytest.mark.parametrize(
@@ -233,12 +233,12 @@ def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path)
 
 def test_loads_nothing_from_elsewhere_and_policy_lets_its_own_scripts_run_and_no_other(finished):
     text = page.render(run_files.read_runs([finished]))
-    found = Outline(text)
-    assert all(address.startswith(("data:", "#")) for address in found.addresses)
+    shown = Outline(text)
+    assert all(address.startswith(("data:", "#")) for address in shown.addresses)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     assert "default-src 'none'" in html.unescape(policy)
     (sources,) = re.findall(r"script-src ([^;]*)", html.unescape(policy))
-    assert sources.split() == [scripts.source(script) for script in found.runs]
+    assert sources.split() == [scripts.source(script) for script in shown.runs]
 
 
 def size(text):

@@ -24,7 +24,7 @@ def test_reads_everything(tmp_path):
     assert run.own.wrong == [example.WRONG]
     assert run.problems == []
     # Other tasks follow that of the run, and may have no kept examples.
-    assert [(found.task, found.wrong is None) for found in run.evaluated] == [("RTE", False), ("AX", True)]
+    assert [(evaluated.task, evaluated.wrong is None) for evaluated in run.evaluated] == [("RTE", False), ("AX", True)]
 
 
 @pytest.mark.parametrize(
@@ -81,22 +81,22 @@ def series(folder, *seeds, **training):
     return folder
 
 
-def found(of, *folders):
+def grouped(of, *folders):
     return [(group.name, [run.name for run in group.runs]) for group in of(run_files.read_runs(folders))]
 
 
 def test_series_is_one_group_and_a_sample(tmp_path):
     first, second = series(tmp_path / "a", 10, 2, 3), series(tmp_path / "b", 1, 2)
-    assert found(run_files.groups, first) == [("a", ["seed-2", "seed-3", "seed-10"])]
-    assert found(run_files.groups, first, second)[1] == ("b", ["b/seed-1", "b/seed-2"])  # as long as they must be
-    assert found(run_files.samples, second) == [("b", ["seed-1", "seed-2"])]
-    assert found(run_files.groups, series(tmp_path / "c", 1)) == [("seed-1", ["seed-1"])]
+    assert grouped(run_files.groups, first) == [("a", ["seed-2", "seed-3", "seed-10"])]
+    assert grouped(run_files.groups, first, second)[1] == ("b", ["b/seed-1", "b/seed-2"])  # as long as they must be
+    assert grouped(run_files.samples, second) == [("b", ["seed-1", "seed-2"])]
+    assert grouped(run_files.groups, series(tmp_path / "c", 1)) == [("seed-1", ["seed-1"])]
     # Seeds that are named one by one are lines of their own; a folder is read once.
     named = [second / "seed-1", second / "seed-2", tmp_path / "." / "b" / "seed-1"]
-    assert found(run_files.groups, *named) == [("seed-1", ["seed-1"]), ("seed-2", ["seed-2"])]
-    assert found(run_files.samples, *named) == [("seed-1, seed-2", ["seed-1", "seed-2"])]
+    assert grouped(run_files.groups, *named) == [("seed-1", ["seed-1"]), ("seed-2", ["seed-2"])]
+    assert grouped(run_files.samples, *named) == [("seed-1, seed-2", ["seed-1", "seed-2"])]
     # A series that was trained in two ways is two groups.
-    mixed = found(run_files.groups, series(second, 3, learning_rate=1.0))
+    mixed = grouped(run_files.groups, series(second, 3, learning_rate=1.0))
     assert mixed == [("seed-1, seed-2", ["seed-1", "seed-2"]), ("seed-3", ["seed-3"])]
 
 
@@ -106,9 +106,9 @@ def test_folds_of_one_cross_validation_are_a_group_and_a_sample(tmp_path):
             example.begun(tmp_path / name / f"fold-{fold}", seed=1, train_examples_sha256=f"rows without {fold}")
     (sample,) = run_files.samples(run_files.read_runs([tmp_path / "a"]))
     assert (sample.name, len(sample.runs), sample.differ_in) == ("a", 2, "folds")
-    assert found(run_files.groups, tmp_path / "a") == [("a", ["fold-1", "fold-2"])]
-    assert len(found(run_files.samples, tmp_path / "a", tmp_path / "b")) == 2
-    assert found(run_files.samples, *(tmp_path / "a" / f"fold-{fold}" for fold in (1, 2))) == []
+    assert grouped(run_files.groups, tmp_path / "a") == [("a", ["fold-1", "fold-2"])]
+    assert len(grouped(run_files.samples, tmp_path / "a", tmp_path / "b")) == 2
+    assert grouped(run_files.samples, *(tmp_path / "a" / f"fold-{fold}" for fold in (1, 2))) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
     runs = [example.begun(tmp_path / "a", seed=1), example.begun(tmp_path / "b", **{"seed": 2, **(other or {})})]
     for run in runs if other is None else ():
         (run / "run_config.json").unlink()
-    assert found(run_files.samples, *runs) == []
+    assert grouped(run_files.samples, *runs) == []
 
 
 def test_a_sweep_of_which_no_run_began_is_refused(tmp_path):

@@ -120,10 +120,10 @@ def test_a_program_reproduces_as_the_command_does(place, tmp_path, monkeypatch, 
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setitem(facts.RUNS, "tiny", published(place.folder / "glue" / "MRPC"))
     folders = {"glue_dir": place.folder / "glue", "bert_base_dir": place.folder / "model"}
-    found = bert_tf.reproduce("tiny", output_dir=tmp_path / "out", **folders)
-    assert [(row.what, row.verdict) for row in found.rows] == [(row["what"], row["verdict"]) for row in place.rows()]
-    assert (found.is_outside, found.folder) == (False, tmp_path / "out")
-    assert "<pre># " in found._repr_html_()
+    reproduced = bert_tf.reproduce("tiny", output_dir=tmp_path / "out", **folders)
+    assert [(row.what, row.verdict) for row in reproduced.rows] == [(row["what"], row["verdict"]) for row in place.rows()]
+    assert (reproduced.is_outside, reproduced.folder) == (False, tmp_path / "out")
+    assert "<pre># " in reproduced._repr_html_()
     assert capsys.readouterr().err == ""
     assert {logger.level for logger in loggers} == {logging.ERROR}
 
@@ -172,16 +172,16 @@ def test_trains_as_published_or_fewer_steps_with_the_distribution_of_seeds():
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
     assert settings.extensions.series.seed_numbers == (1, 2, 3, 4, 5)
     assert (settings.output.output_dir, settings.speed.pack_tokens) == ("out/gtx1060", False)
-    found, _ = with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
-    assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)  # the recipe of the sample has others
+    config, _ = with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    assert (config.train.freeze, config.train.label_smoothing) == (None, 0.0)  # the recipe of the sample has others
     settings = training(num_train_steps=20)
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)
     assert settings.output.log_form == "published"
     losses = (0.4, 0.5, 0.6, 0.7, 0.8)
     results = [SeedResult(n, f"seed-{n}", 917, {"eval_accuracy": 0.8, "eval_loss": x}, None) for n, x in enumerate(losses)]
-    found = job.distributions(GTX1060, results)["eval_loss"]
-    assert (found.below, found.seeds, found.lowest, found.highest) == (2, 5, 0.4, 0.8)
-    assert (found.mean, found.sd) == (pytest.approx(0.6), pytest.approx(0.025**0.5))
+    config = job.distributions(GTX1060, results)["eval_loss"]
+    assert (config.below, config.seeds, config.lowest, config.highest) == (2, 5, 0.4, 0.8)
+    assert (config.mean, config.sd) == (pytest.approx(0.6), pytest.approx(0.025**0.5))
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,12 @@ def with_outcome(**changes) -> dict[str, tuple[Outcome, ...]]:
 
 
 def test_the_same_run_is_equal_in_every_row_and_several_seeds_have_rows_of_their_own():
-    found = {what: of_row for what, (of_row, _) in rows().items()}
-    assert {what for what, of_row in found.items() if of_row != EQUAL} == {"examples/s", "steps/s"}  # they have a bound
-    assert (found["examples/s"], found["steps/s"]) == (WITHIN, WITHIN)
-    found = rows(outcomes=(OUTCOME, dataclasses.replace(OUTCOME, seed=2, accuracy=0.5)))
-    assert (found["eval_accuracy, seed 1"][0], found["eval_accuracy, seed 2"][0]) == (EQUAL, OUTSIDE)
-    assert "eval_accuracy" not in found
+    verdict_of = {what: of_row for what, (of_row, _) in rows().items()}
+    assert {what for what, of_row in verdict_of.items() if of_row != EQUAL} == {"examples/s", "steps/s"}  # they have a bound
+    assert (verdict_of["examples/s"], verdict_of["steps/s"]) == (WITHIN, WITHIN)
+    verdict_of = rows(outcomes=(OUTCOME, dataclasses.replace(OUTCOME, seed=2, accuracy=0.5)))
+    assert (verdict_of["eval_accuracy, seed 1"][0], verdict_of["eval_accuracy, seed 2"][0]) == (EQUAL, OUTSIDE)
+    assert "eval_accuracy" not in verdict_of
 
 
 def of_words(*words) -> dict[str, object]:
@@ -161,9 +161,9 @@ RESULTS = {"eval_accuracy", "eval_loss", "examples/s", "steps/s"}
     ],
 )
 def test_what_another_run_leaves_comparable(changes, expected, reason):
-    found = rows(**changes)
-    assert {what for what, (of_row, _) in found.items() if of_row == NOT_COMPARABLE} == expected
-    assert any(why == reason for _, why in found.values())
+    compared = rows(**changes)
+    assert {what for what, (of_row, _) in compared.items() if of_row == NOT_COMPARABLE} == expected
+    assert any(why == reason for _, why in compared.values())
 
 
 def test_published_figures_agree_with_each_other_and_settings_with_the_command():
@@ -204,7 +204,7 @@ ABSL = "I1122 09:15:47.048251 140360101895040 describe.py:90] "
 
 def forms_of(line: str) -> list[str]:
     """Names of the forms that a line has."""
-    return [found.form for found in found_in([line]) if found.lines]
+    return [row.form for row in found_in([line]) if row.lines]
 
 
 @pytest.mark.parametrize("form", [form for form, (_, reason) in FORMS.items() if not reason and "..." not in form])
@@ -234,10 +234,10 @@ OTHERS = ["name = input_ids, shape = (?, ?)", "eval_accuracy = 0.75 (95 %: 0.6 t
 
 
 def test_verdicts_say_whether_a_log_has_a_form_and_whether_it_can():
-    found = {row.form: row for row in found_in(["guid: dev-1", "guid: dev-2"])}
-    assert (found["guid: dev-4"].lines, found["guid: dev-4"].verdict) == (2, EQUAL)
-    assert found["Graph was finalized."].verdict == MISSING
-    assert {row.verdict for row in found.values() if row.reason} == {NOT_COMPARABLE}
+    by_form = {row.form: row for row in found_in(["guid: dev-1", "guid: dev-2"])}
+    assert (by_form["guid: dev-4"].lines, by_form["guid: dev-4"].verdict) == (2, EQUAL)
+    assert by_form["Graph was finalized."].verdict == MISSING
+    assert {row.verdict for row in by_form.values() if row.reason} == {NOT_COMPARABLE}
     assert [forms_of(ABSL + line) for line in OTHERS] == [[]] * len(OTHERS)
 
 

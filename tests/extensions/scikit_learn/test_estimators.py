@@ -85,9 +85,9 @@ class LinearModel:
         if self.family.kind == "regression":
             return [SimpleNamespace(label=value) for value in self._model.predict(numbers)]
         names, several = self._model.classes_, self.family.kind == "multi_label"
-        found = [dict(zip(map(str, names), row)) for row in self._model.predict_proba(numbers)]
-        labels = [[name for name in one if one[name] >= 0.5] if several else max(one, key=one.get) for one in found]
-        return [SimpleNamespace(label=label, probabilities=one) for label, one in zip(labels, found)]
+        probabilities = [dict(zip(map(str, names), row)) for row in self._model.predict_proba(numbers)]
+        labels = [[name for name in one if one[name] >= 0.5] if several else max(one, key=one.get) for one in probabilities]
+        return [SimpleNamespace(label=label, probabilities=one) for label, one in zip(labels, probabilities)]
 
     def close(self):
         pass
@@ -167,16 +167,16 @@ class RegressorOfNumbers(OfNumbers, estimators.BertRegressor):
 @pytest.mark.parametrize("kind", [ClassifierOfNumbers, RegressorOfNumbers])
 @pytest.mark.usefixtures("linear")
 def test_passes_the_checks_of_scikit_learn(kind):
-    found = estimator_checks.check_estimator(kind(), on_skip=None, on_fail=None)
-    assert {one["check_name"]: repr(one["exception"]) for one in found if one["status"] == "failed"} == {}
-    assert len(found) > 40
+    results = estimator_checks.check_estimator(kind(), on_skip=None, on_fail=None)
+    assert {one["check_name"]: repr(one["exception"]) for one in results if one["status"] == "failed"} == {}
+    assert len(results) > 40
 
 
 @pytest.mark.filterwarnings("ignore:Can't test estimator")
 @pytest.mark.parametrize("kind", [bert_tf.BertClassifier, bert_tf.BertRegressor])
 def test_is_declared_as_an_estimator_of_texts(kind):
-    found = estimator_checks.check_estimator(kind(), on_skip=None, on_fail=None)  # those of tables of numbers are not run
-    assert {one["status"] for one in found} == {"passed"}
+    results = estimator_checks.check_estimator(kind(), on_skip=None, on_fail=None)  # those of tables of numbers are not run
+    assert {one["status"] for one in results} == {"passed"}
     with pytest.raises(NotFittedError):
         kind().predict(["1 2"])
 

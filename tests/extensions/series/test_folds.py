@@ -56,16 +56,16 @@ def out_of_fold(folder):
 
 
 def test_each_row_is_predicted_once_in_the_order_of_the_file_and_all_are_measured(project, series):
-    rows, found = out_of_fold(series), json.loads((series / "folds.json").read_text())
+    rows, summary = out_of_fold(series), json.loads((series / "folds.json").read_text())
     _, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
     assert list(rows[0]) == ["id", "label", "probability_0", "probability_1", "fold", "true_label"]
     assert [row["id"] for row in rows] == [f"train-{number}" for number in range(1, 41)]
     assert [row["true_label"] for row in rows] == [line.partition("\t")[0] for line in lines]
     counts = collections.Counter((row["fold"], row["true_label"]) for row in rows)
     assert counts == dict.fromkeys([("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")], 10)
-    assert found["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
-    losses = [one["metrics"]["eval_loss"] for one in found["folds"]]
-    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
+    assert summary["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
+    losses = [one["metrics"]["eval_loss"] for one in summary["folds"]]
+    assert summary["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
     assert len((series / "folds.tsv").read_text().splitlines()) == 3
     # The final model
     record = reading.record(series)
@@ -105,8 +105,8 @@ def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
     with bert_tf.load(series / "fold-2") as model:
         texts = [line.split("\t")[3:] for line, row in zip(lines, rows) if row["fold"] == "2"]
         expected = [one.probabilities["1"] for one in model.predict(texts)]
-    found = [float(row["probability_1"]) for row in rows if row["fold"] == "2"]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    actual = [float(row["probability_1"]) for row in rows if row["fold"] == "2"]
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_goes_on_where_it_was_killed_to_the_same_result(project, series, tmp_path):
@@ -141,8 +141,8 @@ def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged,
         logits.append(np.log(shares / (1 - shares)))
     expected = 1 / (1 + np.exp(-np.mean(logits, axis=0)))
     header, *rows = (line.split("\t") for line in (averaged / "predictions.tsv").read_text().splitlines())
-    found = [float(row[header.index("probability_1")]) for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    actual = [float(row[header.index("probability_1")]) for row in rows]
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
     accuracy = np.mean((expected > 0.5) == np.array([cells[0] == "1" for cells in examples]))
     assert reading.results(averaged)["eval_accuracy"] == pytest.approx(accuracy)
     assert not list(averaged.glob("model.ckpt*"))
@@ -220,24 +220,24 @@ SENTENCES = SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 10)
 
 def divided(task, count, **options):
     examples = task.examples("", "train")
-    found = list(folds.divided(task.family, examples, count, **{"seed": 1, **options}))
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(examples)))
-    return [sorted(own.tolist()) for own in found]
+    parts = list(folds.divided(task.family, examples, count, **{"seed": 1, **options}))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(examples)))
+    return [sorted(own.tolist()) for own in parts]
 
 
 def test_classes_are_distributed_evenly_and_shuffled_by_the_seed_and_groups_stay_together(caplog):
-    found = divided(SENTENCES, 5)
-    assert [sum(number >= 30 for number in own) for own in found] == [2] * 5
-    assert found == divided(SENTENCES, 5)
-    assert found != divided(SENTENCES, 5, seed=2)
+    parts = divided(SENTENCES, 5)
+    assert [sum(number >= 30 for number in own) for own in parts] == [2] * 5
+    assert parts == divided(SENTENCES, 5)
+    assert parts != divided(SENTENCES, 5, seed=2)
     divided(SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 3), 5)
     assert "The least populated class in y has only 3 members" in caplog.text
     groups = [number % 8 for number in range(40)]
     numbers = SentenceTask(train=[("a", number) for number in range(40)], problem="regression")
     for task in (SENTENCES, numbers):
-        found = divided(task, 4, groups=groups)
-        assert sorted({groups[number] for own in found for number in own}) == list(range(8))
-        assert sum(len({groups[number] for number in own}) for own in found) == 8
+        parts = divided(task, 4, groups=groups)
+        assert sorted({groups[number] for own in parts for number in own}) == list(range(8))
+        assert sum(len({groups[number] for number in own}) for own in parts) == 8
     assert sorted(map(len, divided(numbers, 4))) == [10] * 4
 
 
@@ -267,12 +267,12 @@ def test_each_row_has_the_name_of_its_group(tmp_path, third, expected):
     path.write_text("\n".join([*lines, '{"text": "b", "label": "y", "author": null}']))  # which is not trained on
     task = get_task("custom", of_values({"train_file": str(path)}))
     config = mock.Mock(**{"extensions.series.group_column": "author"})
-    found = functools.partial(folds._groups, config, task, mock.Mock(folder=""), "train", task.examples("", "train")[:3])
+    groups_of = functools.partial(folds._groups, config, task, mock.Mock(folder=""), "train", task.examples("", "train")[:3])
     if isinstance(expected, list):
-        assert found() == expected
+        assert groups_of() == expected
     else:
         with pytest.raises(DataError, match=f"group_column=author: row train-3: the value in column 'author' {expected}; fill"):
-            found()
+            groups_of()
 
 
 def test_groups_are_those_of_the_rows_that_are_trained_on(project, tmp_path, monkeypatch):

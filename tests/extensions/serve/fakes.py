@@ -194,8 +194,8 @@ class Running:
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as found:
-            yield found
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            yield connection
 
     def ask(
         self, path: str = "/predict", body: Any = None, *, method: str | None = None, **headers: str
@@ -205,10 +205,10 @@ class Running:
         with contextlib.closing(connection):
             sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method or ("GET" if body is None else "POST"), path, sent, headers)
-            found = connection.getresponse()
-            text = found.read()
-        is_json = "json" in (found.getheader("content-type") or "")
-        return found.status, json.loads(text) if is_json else text.decode(), found.headers
+            response = connection.getresponse()
+            text = response.read()
+        is_json = "json" in (response.getheader("content-type") or "")
+        return response.status, json.loads(text) if is_json else text.decode(), response.headers
 
     def ask_later(self, text: str = "a") -> concurrent.futures.Future[tuple[int, Any, Any]]:
         return LATER.submit(self.ask, body={"text": text})

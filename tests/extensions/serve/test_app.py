@@ -72,8 +72,8 @@ def test_vectors_may_be_normalized(service):
     ids=lambda value: repr(value)[:40] if isinstance(value, bytes) else None,
 )
 def test_what_cannot_be_used_is_one_line(service, body, status, said):
-    found, line = message(service.ask(body=body))
-    assert found == status
+    answered, line = message(service.ask(body=body))
+    assert answered == status
     assert said in line
 
 
@@ -88,8 +88,8 @@ EXPLAINING = ("predict", "explain")
 def test_an_explanation_is_the_answer_itself():
     asked = {"method": "occlusion", "label": 1, "word": 0}
     with Running(Toy(description(calls=EXPLAINING))) as running:
-        found = running.ask("/explain", {"rows": ["a"], **asked})
-        assert found[:2] == (200, {"id": "row-0", "texts": ["a"], "call": "explain", "of": "model.ckpt-1", **asked})
+        answer = running.ask("/explain", {"rows": ["a"], **asked})
+        assert answer[:2] == (200, {"id": "row-0", "texts": ["a"], "call": "explain", "of": "model.ckpt-1", **asked})
         assert running.ask("/explain", {"text": "a"})[1]["texts"] == ["a"]
         assert "Predict and explain</button>" in running.ask("/")[1]
         assert "POST /explain" in running.ask("/docs")[1]
@@ -120,9 +120,9 @@ def test_what_cannot_be_explained_is_one_line(body, said):
 @pytest.mark.parametrize(("method", "tokens"), [("integrated_gradients", 5 * (2 + 16 + 32 + 64 + 128)), ("occlusion", 25)])
 def test_tokens_of_an_explanation_count_each_time(method, tokens):
     with Running(Toy(description(calls=EXPLAINING)), max_request_tokens=20) as running:
-        found = message(running.ask("/explain", {"text": "a b c", "method": method}))
-    assert found[0] == 413
-    assert found[1].startswith(f"{tokens} tokens, counted each time that one is computed, at most 20")
+        answer = message(running.ask("/explain", {"text": "a b c", "method": method}))
+    assert answer[0] == 413
+    assert answer[1].startswith(f"{tokens} tokens, counted each time that one is computed, at most 20")
 
 
 def test_a_body_that_is_said_to_be_encoded_is_refused(service):

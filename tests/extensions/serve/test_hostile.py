@@ -73,9 +73,9 @@ def answer_to(service: Running, *sent: bytes) -> tuple[list[bytes], bytes]:
 )
 def test_a_client_is_answered_and_not_waited_for(service, sent, statuses, said):
     start = time.monotonic()
-    found, answer = answer_to(service, sent)
+    answered, answer = answer_to(service, sent)
     assert time.monotonic() < start + 5
-    assert found == statuses
+    assert answered == statuses
     assert said in answer
 
 

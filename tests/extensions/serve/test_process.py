@@ -37,11 +37,11 @@ class Command:
 
     def wait_for(self, pattern, limit_s=90):
         end = time.monotonic() + limit_s
-        while not (found := re.search(pattern, self.log)):
+        while not (match := re.search(pattern, self.log)):
             assert self.process.poll() is None, self.log
             assert time.monotonic() < end, self.log
             time.sleep(0.05)
-        return found
+        return match
 
     @property
     def port(self):
@@ -89,8 +89,8 @@ def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_
         assert "which workers of one thread share" in command.wait_for("serving ").string
         port = command.port
         for _ in range(2):
-            for found, wanted in zip(answered(port, ROWS), expected):
-                assert found == pytest.approx(wanted, abs=1e-5)
+            for actual, wanted in zip(answered(port, ROWS), expected):
+                assert actual == pytest.approx(wanted, abs=1e-5)
             command.wait_for("first worker ready")
             os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
         command.process.send_signal(signal.SIGHUP)

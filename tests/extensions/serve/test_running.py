@@ -19,8 +19,8 @@ from tests.extensions.serve.fakes import Launcher, Toy, description
 
 @pytest.mark.parametrize("name", ["uvicorn", "starlette", "prometheus_client"])
 def test_a_missing_package_is_named(monkeypatch, name):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None if asked == name else found(asked))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda asked: None if asked == name else find_spec(asked))
     with pytest.raises(FlagError, match=f"serve needs {name}: pip install 'uvicorn"):
         command.run_service(configured("out"))
 

@@ -116,8 +116,8 @@ class TestAnswers:
     ],
 )
 def test_what_cannot_be_asked_is_one_line(service, path, body, status, said):
-    found, line = message(service.ask(path, body))
-    assert found == status
+    answered, line = message(service.ask(path, body))
+    assert answered == status
     assert said in line
 
 
@@ -232,10 +232,10 @@ class TestSettings:
         first, second = str(tmp_path / "my run/model.ckpt-1"), str(tmp_path / given)
         with pytest.raises(FlagError) as refused:
             names_of((first, second))
-        found = re.search(r"link to it \((.*)\) and give (.*) for (.*)", str(refused.value))
-        subprocess.run(shlex.split(found[1]), check=True, cwd="/")
-        assert (os.path.realpath(found[2]), found[3]) == (second, second)
-        assert names_of((first, found[2])) == ("my run", "NAME")
+        match = re.search(r"link to it \((.*)\) and give (.*) for (.*)", str(refused.value))
+        subprocess.run(shlex.split(match[1]), check=True, cwd="/")
+        assert (os.path.realpath(match[2]), match[3]) == (second, second)
+        assert names_of((first, match[2])) == ("my run", "NAME")
 
     def test_what_is_not_computed_together_is_refused(self, tmp_path):
         with pytest.raises(FlagError, match="--engine=onnxruntime: several checkpoints are computed by TensorFlow"):
@@ -269,12 +269,12 @@ class TestRealModels:
         rows = ["rain came over the old wind", "a red pear", "rain came over the old wind"]
         (part,) = self.parts(together, {"rows": rows})
         (answer,) = together.answers([part])
-        for (number, found), run in zip(part.of_models(answer), runs):
+        for (number, own_answer), run in zip(part.of_models(answer), runs):
             alone = served(configured(str(run)))
             body = json.dumps({"rows": rows[:2]}).encode()
             (own,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
-            assert found[:2] == alone.answers([own])[0], number
-            assert json.loads(found[2]) == {**json.loads(found[0]), "id": "row-2"}
+            assert own_answer[:2] == alone.answers([own])[0], number
+            assert json.loads(own_answer[2]) == {**json.loads(own_answer[0]), "id": "row-2"}
 
     def test_a_trunk_is_computed_once_for_requests_of_all_models(self, together, monkeypatch):
         computed, outputs_of = [], JointForward.outputs_of
@@ -314,5 +314,5 @@ class TestRealModels:
         (part,) = question.read("explain", b'{"text": "rain", "method": "occlusion"}', READER, Limits(), batch_tokens=99)
         alone = served(configured(str(runs[0])))
         (predict,) = self.parts(together, {"text": "rain"})
-        found, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])
-        assert (found, len(predicted)) == (alone.answers([part])[0], 3)
+        answer, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])
+        assert (answer, len(predicted)) == (alone.answers([part])[0], 3)

@@ -39,13 +39,13 @@ def answered(served, call, body, *, batch_tokens=2048):
     return [json.loads(value) for part in parts for value in served.answers([part])[0]]
 
 
-def close(found, expected):
+def close(actual, expected):
     """Whether values are the same but for the last digits of numbers."""
     if isinstance(expected, dict):
-        return found.keys() >= expected.keys() and all(close(found[key], value) for key, value in expected.items())
+        return actual.keys() >= expected.keys() and all(close(actual[key], value) for key, value in expected.items())
     if isinstance(expected, list):
-        return len(found) == len(expected) and all(map(close, found, expected))
-    return found == (pytest.approx(expected, abs=1e-5) if isinstance(expected, float) else expected)
+        return len(actual) == len(expected) and all(map(close, actual, expected))
+    return actual == (pytest.approx(expected, abs=1e-5) if isinstance(expected, float) else expected)
 
 
 def validated(document, schema, value):
@@ -59,19 +59,19 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
     served.load()
     with bert_tf.load(run) as model:
         expected = [plain(one) for one in model.predict(rows)]
-    found = answered(served, PREDICT, {"rows": rows}, batch_tokens=1)
+    actual = answered(served, PREDICT, {"rows": rows}, batch_tokens=1)
     for one in expected:
         one.pop("n_best", None)
-    assert close(found, expected)
+    assert close(actual, expected)
     if kind == "span":
-        (one,) = found
+        (one,) = actual
         assert sum(candidate["probability"] for candidate in one["n_best"]) == pytest.approx(1.0)
         assert any((best["text"], best["start"]) == (one["label"], one["start"]) for best in one["n_best"])
     document = openapi.document([served.description], Limits(), paths=["/"])
     body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     for sent in ({"rows": rows}, body["example"], *(row for row in rows if isinstance(row, dict))):
         validated(document, body["schema"], sent)
-    for one in found:
+    for one in actual:
         validated(document, forms.of(kind).prediction, one)
     assert len(answered(served, PREDICT, body["example"])) == 1
 
@@ -98,8 +98,8 @@ class TestVectors:
         texts = ["rain came over", ["soup", "and bread"]]
         with bert_tf.load(served.description.checkpoint) as model:
             expected = model.encode([texts[0], tuple(texts[1])])
-        found = answered(served, ENCODE, {"rows": texts})
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        vectors = answered(served, ENCODE, {"rows": texts})
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
         unit = answered(served, ENCODE, {"rows": texts, "normalize": True})
         np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1.0, atol=1e-6)
 
@@ -113,9 +113,9 @@ class TestVectors:
     def test_calls_may_share_a_batch(self, served):
         pair, text, rows = {"text_a": "rain", "text_b": "storm"}, {"text": "soup"}, {"rows": [["a", "b"]] * 2}
         parts = parts_of(served, (PREDICT, pair), (ENCODE, text), (PREDICT, rows), batch_tokens=99)
-        found = [[json.loads(value) for value in answer] for answer in served.answers(parts)]
-        assert [len(one) for one in found] == [1, 1, 2]
-        assert [type(one[0]) for one in found] == [dict, list, dict]
+        vectors = [[json.loads(value) for value in answer] for answer in served.answers(parts)]
+        assert [len(one) for one in vectors] == [1, 1, 2]
+        assert [type(one[0]) for one in vectors] == [dict, list, dict]
 
 
 class TestExplanations:
@@ -129,15 +129,15 @@ class TestExplanations:
         served.load()
         assert served.model.session("explain", "")._gradients is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
-        (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
+        (actual,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:
             (expected,) = model.explain([["rain came", "storm"]], **asked)
-        assert close(found, plain(expected))
+        assert close(actual, plain(expected))
         document = openapi.document([served.description], Limits(), paths=["/"])
         post = document["paths"]["/explain"]["post"]
         body = post["requestBody"]["content"]["application/json"]
         validated(document, body["schema"], {"rows": [["rain came", "storm"]], **asked})
-        validated(document, post["responses"]["200"]["content"]["application/json"]["schema"], found)
+        validated(document, post["responses"]["200"]["content"]["application/json"]["schema"], actual)
         assert len(answered(served, EXPLAIN, body["example"])) == 1
 
     def test_that_cannot_be_made_fail_alone(self, run):

@@ -116,9 +116,9 @@ def test_a_worker_whose_process_starts_while_all_are_killed_loads_nothing():
     launcher = Launcher(Toy(description()))
 
     def launch(config, number):
-        found = launcher(config, number)
+        process = launcher(config, number)
         workers.kill()
-        return found
+        return process
 
     workers = Workers(configured("/runs/toy"), Metrics(), launch=launch)
     workers.start()
@@ -235,13 +235,13 @@ class TestEnd:
     def test_what_was_accepted_is_answered_first(self):
         toy = Held()
         with Running(toy) as running:
-            found = running.ask_later()
+            response = running.ask_later()
             assert toy.begun.wait(60)
             running.stop()
             running.wait_for(lambda: running.server.should_exit)
             assert not running.service.is_ready
             toy.free.set()
-            status, _, headers = found.result(10)
+            status, _, headers = response.result(10)
         assert (status, headers["connection"]) == (200, "close")  # so that the client does not send another on it
         assert running.error is None
 

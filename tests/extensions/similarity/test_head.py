@@ -20,8 +20,8 @@ def cosine(vectors, scores, sides, groups):
 
 def test_the_loss_of_a_pair_is_the_squared_error_of_its_cosine():
     vectors = [[2.0, 0.0], [3.0, 4.0], [0.0, 1.0], [0.0, 5.0]]  # cosines 0.6 and 1
-    found = cosine(vectors, [0.5, 0.5, 0.8, 0.8], [0, 1, 0, 1], [0, 0, 1, 1])
-    np.testing.assert_allclose(found, [0.005, 0.005, 0.02, 0.02], rtol=1e-4)
+    losses = cosine(vectors, [0.5, 0.5, 0.8, 0.8], [0, 1, 0, 1], [0, 0, 1, 1])
+    np.testing.assert_allclose(losses, [0.005, 0.005, 0.02, 0.02], rtol=1e-4)
 
 
 def test_windows_of_a_text_are_averaged():

@@ -38,11 +38,11 @@ def test_scores_are_scaled_as_in_the_training_and_vectors_of_windows_averaged():
 
 @pytest.mark.parametrize("family", [SCORED, ContrastiveFamily(5.0)])
 def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
-    found = family.evaluation(VECTORS, EXAMPLES)
+    result = family.evaluation(VECTORS, EXAMPLES)
     cosines, scores = [1, 0, 0.6], [5, 0, 2]
-    assert found.metrics == pytest.approx({"pearson": pearsonr(cosines, scores)[0], "spearman": spearmanr(cosines, scores)[0]})
-    assert found.loss == pytest.approx(0.04 / 3)
-    (panel,) = found.panels
+    assert result.metrics == pytest.approx({"pearson": pearsonr(cosines, scores)[0], "spearman": spearmanr(cosines, scores)[0]})
+    assert result.loss == pytest.approx(0.04 / 3)
+    (panel,) = result.panels
     assert [row[:2] for row in panel.rows] == [("0.0 to 0.2", 1), ("0.4 to 0.6", 1), ("0.8 to 1.0", 1)]
     assert panel.rows[1][2:] == pytest.approx((0.6, 0.0, 0.2))
     first, *_ = family.mistakes(VECTORS, EXAMPLES)
@@ -53,13 +53,13 @@ def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
 def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
     # Of the third pair the first second text is nearer, and the second as near, which also comes first.
     vectors = np.float32([[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [0, -1]]])
-    found = PAIRS.evaluation(vectors, together(3))
-    assert found.metrics == {"mrr": pytest.approx((1 + 1 + 1 / 3) / 3), "accuracy_at_1": pytest.approx(2 / 3)}
+    result = PAIRS.evaluation(vectors, together(3))
+    assert result.metrics == {"mrr": pytest.approx((1 + 1 + 1 / 3) / 3), "accuracy_at_1": pytest.approx(2 / 3)}
     terms = [math.log(math.exp(2) + 2) - 2, math.log(math.exp(2) + 1 + math.exp(-2)) - 2, math.log(math.exp(2) + 2)]
-    assert found.loss == pytest.approx(sum(terms) / 3)
-    assert found.panels[0].rows == [("1", 2, pytest.approx(2 / 3)), ("2 to 3", 1, pytest.approx(1 / 3))]
+    assert result.loss == pytest.approx(sum(terms) / 3)
+    assert result.panels[0].rows == [("1", 2, pytest.approx(2 / 3)), ("2 to 3", 1, pytest.approx(1 / 3))]
     assert PAIRS.mistakes(vectors, together(3)) == [{"id": "dev-2", "text_a": "a2", "label": "b2", "predicted": "b0"}]
-    assert found.collapsed is None
+    assert result.collapsed is None
     collapsed = PAIRS.evaluation(np.ones([3, 2, 4], np.float32), together(3))
     assert (collapsed.collapsed, collapsed.metrics["mrr"]) == ("all texts have the same vector", pytest.approx(1 / 3))
     repeated = [dataclasses.replace(example, text_b="b") for example in together(3)]
@@ -71,8 +71,8 @@ def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkey
     vectors, examples = np.random.default_rng(0).normal(size=[60, 2, 3]).astype(np.float32), together(60)
     whole, mistakes = PAIRS.evaluation(vectors, examples), PAIRS.mistakes(vectors, examples)
     monkeypatch.setattr(evaluation, "_AT_A_TIME", block)
-    found = PAIRS.evaluation(vectors, examples)
-    assert found.panels == whole.panels
-    assert found.loss == pytest.approx(whole.loss)
+    result = PAIRS.evaluation(vectors, examples)
+    assert result.panels == whole.panels
+    assert result.loss == pytest.approx(whole.loss)
     assert PAIRS.mistakes(vectors, examples) == mistakes
-    assert all(low < found.metrics[name] < high for name, (low, high) in found.intervals.items())
+    assert all(low < result.metrics[name] < high for name, (low, high) in result.intervals.items())

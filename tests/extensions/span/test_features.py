@@ -83,9 +83,9 @@ def test_widest_windows_are_those_of_the_published_rule():
         size = length - 4
         starts = np.minimum(stride, size) * np.arange(len(features))
         spans_of = [(int(start), min(size, words - int(start))) for start in starts]
-        found = [np.flatnonzero(row) - 3 + start for row, start in zip(rows(features, spans.WIDEST), starts)]
+        tokens = [np.flatnonzero(row) - 3 + start for row, start in zip(rows(features, spans.WIDEST), starts)]
         expected = [[p for p in range(words) if published_widest(spans_of, p) == n] for n in range(len(features))]
-        assert [row.tolist() for row in found] == expected
+        assert [row.tolist() for row in tokens] == expected
 
 
 @pytest.mark.parametrize(

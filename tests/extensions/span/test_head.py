@@ -32,5 +32,5 @@ def test_rows_that_do_not_count_add_nothing():
 
 def test_serves_probabilities_over_the_tokens():
     logits = [[[0.0, 0.0], [math.log(3), 0.0]]]
-    found = evaluate(lambda: SpanHead().serving({"span_logits": tf.constant(logits)})["start_probabilities"])
-    np.testing.assert_allclose(found, [[0.25, 0.75]], rtol=1e-6)
+    probabilities = evaluate(lambda: SpanHead().serving({"span_logits": tf.constant(logits)})["start_probabilities"])
+    np.testing.assert_allclose(probabilities, [[0.25, 0.75]], rtol=1e-6)

@@ -186,18 +186,18 @@ def built(*questions, length=384, stride=128):
     return spans.build([spans.Question(*one) for one in questions], TOKENIZER, spans.Windows(length, stride, 64))
 
 
-def found(starts, ends, text="a b c", rules=RULES, **windows):
+def decoded(starts, ends, text="a b c", rules=RULES, **windows):
     """Decodes one question `h` about a text, by the logits of all tokens of its rows: [CLS] h [SEP] a b c [SEP]."""
     (one,) = decode(np.array([starts, ends], np.float32).T, built(("h", text), **windows), [text], rules)
     return one
 
 
 def texts(*logits, **settings):
-    return [candidate.text for candidate in found(*logits, **settings).candidates]
+    return [candidate.text for candidate in decoded(*logits, **settings).candidates]
 
 
 def test_the_best_answer_comes_first_and_what_may_be_one():
-    best = found([0, 0, 0, 1, 5, 0, 0], [0, 0, 0, 0, 0, 4, 0]).candidates[0]
+    best = decoded([0, 0, 0, 1, 5, 0, 0], [0, 0, 0, 0, 0, 4, 0]).candidates[0]
     assert (*best, best.score) == ("b c", 2, 5, 0, 5.0, 4.0, 9.0)
     # It does not end before it begins, nor lies in the question.
     of_pair = texts([9, 9, 9, 0, 0, 5, 9], [9, 9, 9, 6, 0, 0, 9])
@@ -214,16 +214,16 @@ def test_the_best_answer_comes_first_and_what_may_be_one():
 
 
 def test_equal_texts_are_one_candidate_that_begins_in_the_widest_window_of_its_first_token():
-    of_same = found([0, 0, 0, 3, 0, 4, 0], [0, 0, 0, 3, 0, 4, 0], text="a b a").candidates
+    of_same = decoded([0, 0, 0, 3, 0, 4, 0], [0, 0, 0, 3, 0, 4, 0], text="a b a").candidates
     assert [candidate.start for candidate in of_same if candidate.text == "a"] == [4]
-    best = found([0, 0, 0, 9, 0, 0], [0, 0, 0, 9, 0, 0], text="e\u0301 b").candidates[0]
+    best = decoded([0, 0, 0, 9, 0, 0], [0, 0, 0, 9, 0, 0], text="e\u0301 b").candidates[0]
     assert (best.text, best.end) == ("e\u0301", 2)
     # Rows: [CLS] h [SEP] a b c d [SEP] and [CLS] h [SEP] c d e f [SEP]; c is poorer in the second.
     second, windows = [0, 0, 0, 9, 0, 0, 0, 0], {"text": "a b c d e f", "length": 8, "stride": 2}
-    one = found([0] * 8 + second, [0] * 8 + second, **windows)
+    one = decoded([0] * 8 + second, [0] * 8 + second, **windows)
     assert all(candidate.score < 18 for candidate in one.candidates)
     assert next(candidate for candidate in one.candidates if candidate.text == "c").window == 0
-    one = found([5] + [0] * 7 + [2] + [0] * 7, [1] + [0] * 7 + [3] + [0] * 7, **windows)
+    one = decoded([5] + [0] * 7 + [2] + [0] * 7, [1] + [0] * 7 + [3] + [0] * 7, **windows)
     assert one.none == ("", None, None, 1, 2.0, 3.0)  # where it is least likely
 
 
@@ -332,8 +332,8 @@ def test_equal_to_a_second_implementation_on_a_thousand_perturbed_answers():
         for _ in range(chance.randint(0, 3)):
             words[chance.randrange(len(words))] = chance.choice([*alphabet, chance.choice(words).upper(), ""])
         predicted = chance.choice([" ", "  ", "\t"]).join(words)
-        found = tuple(scores.score(predicted, references, may_be_none=False))
-        assert found == pytest.approx(second_score(predicted, references)), (predicted, references)
+        score = tuple(scores.score(predicted, references, may_be_none=False))
+        assert score == pytest.approx(second_score(predicted, references)), (predicted, references)
 
 
 def test_the_best_threshold_is_the_lowest_with_the_highest_mean():
@@ -362,13 +362,13 @@ def evaluated(examples, answers, *, may_be_none=False):
 
 def test_means_over_questions_and_panels_by_length_and_first_word():
     questions = ("Who ran?", "fox", "the Fox"), ("who was it that ran so very far", "red fox", "fox"), ("Why", "red", "blue")
-    found = evaluated(
+    means = evaluated(
         [example(str(n), question, answer) for n, (question, answer, _) in enumerate(questions)],
         [predicted(str(n), said) for n, (*_, said) in enumerate(questions)],
     )
-    assert found.values == pytest.approx({"f1": (1 + 2 / 3 + 0) / 3, "exact_match": 1 / 3, "loss": 0.25})
-    assert (found.examples, next(iter(found.metrics))) == (3, "f1")
-    assert {panel.title: [list(row) for row in panel.rows] for panel in found.panels} == {
+    assert means.values == pytest.approx({"f1": (1 + 2 / 3 + 0) / 3, "exact_match": 1 / 3, "loss": 0.25})
+    assert (means.examples, next(iter(means.metrics))) == (3, "f1")
+    assert {panel.title: [list(row) for row in panel.rows] for panel in means.panels} == {
         "By length of the question": [["up to 6", 2, 0.5, 0.5], ["7 to 9", 1, 0.0, pytest.approx(2 / 3)]],
         "By first word of the question": [["who", 2, 0.5, pytest.approx(5 / 6)], ["why", 1, 0.0, 0.0]],
         "By length of the context": [["up to 50", 3, pytest.approx(1 / 3), pytest.approx(5 / 9)]],
@@ -381,28 +381,28 @@ def test_questions_without_an_answer_are_also_measured_alone_and_a_model_that_an
         *(predicted("1", "fox", odds=-4.0), predicted("2", "", best="red", odds=1.0)),
         *(predicted("3", "fox", odds=-1.0), predicted("4", "", best="fox", odds=3.0)),
     ]
-    found = evaluated(examples, answers, may_be_none=True)
+    means = evaluated(examples, answers, may_be_none=True)
     of_kinds = {f"{kind}{name}": 0.5 for kind in ("", "has_answer_", "no_answer_") for name in ("f1", "exact_match")}
-    assert found.metrics == pytest.approx({**of_kinds, "best_f1": 0.75, "best_exact_match": 0.75})  # the first alone
-    assert found.details()["best_thresholds"] == {"best_f1": -4.0, "best_exact_match": -4.0}
-    assert found.lines[0] == "best_f1 with the best --null_score_diff_threshold=-4.0000: 0.7500"
-    assert [list(row) for row in found.panels[0].rows] == [["with an answer", 2, 0.5, 0.5], ["without an answer", 2, 0.5, 0.5]]
-    found = evaluated([example("1", "a", "fox"), example("2", "b")], [predicted("1", ""), predicted("2", "")], may_be_none=True)
-    assert abs(found.more["best_thresholds"]["best_f1"]) <= 1.0
-    assert found.collapsed == "no question has an answer"
+    assert means.metrics == pytest.approx({**of_kinds, "best_f1": 0.75, "best_exact_match": 0.75})  # the first alone
+    assert means.details()["best_thresholds"] == {"best_f1": -4.0, "best_exact_match": -4.0}
+    assert means.lines[0] == "best_f1 with the best --null_score_diff_threshold=-4.0000: 0.7500"
+    assert [list(row) for row in means.panels[0].rows] == [["with an answer", 2, 0.5, 0.5], ["without an answer", 2, 0.5, 0.5]]
+    means = evaluated([example("1", "a", "fox"), example("2", "b")], [predicted("1", ""), predicted("2", "")], may_be_none=True)
+    assert abs(means.more["best_thresholds"]["best_f1"]) <= 1.0
+    assert means.collapsed == "no question has an answer"
     one = evaluated([example("1", "q", "fox")], [predicted("1", "fox")])
     assert (one.intervals, one.collapsed) == ({}, None)
 
 
 def test_intervals_draw_articles_and_paragraphs_of_few_articles():
     """Twelve groups of ten equal questions; half of the groups are right."""
-    found = []
+    intervals = []
     for title in ("article {}", "one"):
         examples = [example(str(n), "q", "fox", context=f"fox {n // 10}", title=title.format(n // 10)) for n in range(120)]
         answers = [predicted(str(n), "fox" if n // 10 % 2 else "red") for n in range(120)]
-        found.append(evaluated(examples, answers).intervals["f1"])
+        intervals.append(evaluated(examples, answers).intervals["f1"])
     width = 1.96 * 0.5 / np.sqrt(12)  # as of 12 independent questions, not of 120
-    assert found[0] == found[1] == pytest.approx((0.5 - width, 0.5 + width), abs=0.06)
+    assert intervals[0] == intervals[1] == pytest.approx((0.5 - width, 0.5 + width), abs=0.06)
 
 
 # The family
@@ -412,17 +412,17 @@ EXAMPLES = [SpanExample(guid, "h", "a b", answers) for guid, answers in zip("123
 
 def test_rules_are_no_part_of_a_record_and_the_loss_is_a_mean_over_the_windows_that_count():
     assert SpanFamily(n_best_size=3, max_answer_length=9, null_score_diff_threshold=-1.5).record() == SpanFamily().record()
-    found = SpanFamily().as_trained({"doc_stride": 64, "n_best_size": 3, "version_2_with_negative": True})
-    assert found == SpanFamily(doc_stride=64, n_best_size=3)
+    trained = SpanFamily().as_trained({"doc_stride": 64, "n_best_size": 3, "version_2_with_negative": True})
+    assert trained == SpanFamily(doc_stride=64, n_best_size=3)
     # [CLS] h [SEP] a b [SEP], three times; the answer of the first is the fifth token, of the third [CLS].
     features = SpanFamily().features(EXAMPLES, TOKENIZER, Limits(16))
     assert features.weights.tolist() == [1, 0, 1]  # the second answer is elsewhere
     logits = np.zeros([18, 2], np.float32)
     logits[4] = math.log(5)  # 5 of 10
     logits[6] = 100.0
-    found = SpanFamily(version_2_with_negative=True).predictions({"span_logits": logits}, features, EXAMPLES)
-    assert found.loss == pytest.approx((math.log(2) + math.log(6)) / 2)
-    assert (found.each[0].id, found.each[0].label, found.each[0].start, found.each[0].end) == ("1", "b", 2, 3)
+    trained = SpanFamily(version_2_with_negative=True).predictions({"span_logits": logits}, features, EXAMPLES)
+    assert trained.loss == pytest.approx((math.log(2) + math.log(6)) / 2)
+    assert (trained.each[0].id, trained.each[0].label, trained.each[0].start, trained.each[0].end) == ("1", "b", 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -444,11 +444,11 @@ def test_the_surest_mistake_comes_first_with_both_answers_marked():
     text, answers = "the red fox ran", ((Answer("red fox", 4),), (), ())
     examples = [SpanExample(str(n), "who?", text, of_one) for n, of_one in enumerate(answers)]
     said = [("the red", 0.5, 0, 7), ("fox", 0.9, 8, 11), ("ran", 0.8, 12, 15)]
-    found = [Prediction(str(n), *one, 0) for n, one in enumerate(said)]
-    first, second = predictions.most_confident(examples, found, [False, True, False])
+    predicted = [Prediction(str(n), *one, 0) for n, one in enumerate(said)]
+    first, second = predictions.most_confident(examples, predicted, [False, True, False])
     assert (first["id"], first["label"], first["marks"]) == ("2", ["no answer"], [(12, 15, "predicted")])
     marks = [(0, 4, "predicted"), (4, 7, "both"), (7, 11, "label")]
     values = ("0", text, "who?", ["red fox"], "the red", 0.5, None, marks)
     assert second == dict(zip(("id", "text_a", "text_b", "label", "predicted", "confidence", "error", "marks"), values))
-    assert predictions.most_confident(examples, found, [False, True, False], kept=1) == [first]
+    assert predictions.most_confident(examples, predicted, [False, True, False], kept=1) == [first]
     assert doctest.testmod(predictions) == doctest.testmod(scores) == (0, 1)

@@ -58,9 +58,9 @@ def lead(folder, runs, machine, slots=ONE_SLOT):
 
 def test_the_longest_run_is_started_first_and_results_keep_the_order_of_the_file(tmp_path):
     machine, runs = Machine(), [planned("short", 1.0), planned("long", 9.0), planned("middle", 3.0)]
-    found = lead(tmp_path, runs, machine)
+    results = lead(tmp_path, runs, machine)
     assert [name for name, *_ in machine.started] == ["long", "middle", "short"]
-    assert [one.name for one in found] == ["short", "long", "middle"]
+    assert [one.name for one in results] == ["short", "long", "middle"]
     rows = (tmp_path / TABLE).read_text().splitlines()
     assert [row.split("\t")[-1] for row in rows] == ["folder", "short", "long", "middle"]
 
@@ -114,12 +114,12 @@ def test_a_run_that_starts_from_another_waits_for_it_and_fails_without_a_start_i
 
 def test_a_killed_run_is_continued_but_not_for_ever(tmp_path):
     machine = Machine(-9, -9)
-    (found,) = lead(tmp_path, [planned("a")], machine)
+    (result,) = lead(tmp_path, [planned("a")], machine)
     assert len(machine.started) == 3
-    assert found.error is None
+    assert result.error is None
 
-    (found,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
-    assert found.error.startswith("its process ended 3 times, with status -9")
+    (result,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
+    assert result.error.startswith("its process ended 3 times, with status -9")
 
 
 def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):
@@ -129,8 +129,8 @@ def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):
         table.write(folder, result(run))  # the other leader's
         return Ended(table.EXIT_TAKEN)
 
-    (found,) = lead(tmp_path, [planned("a")], start)
-    assert found.metrics == {"eval_accuracy": 0.5}
+    (trained,) = lead(tmp_path, [planned("a")], start)
+    assert trained.metrics == {"eval_accuracy": 0.5}
 
 
 def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):

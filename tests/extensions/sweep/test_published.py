@@ -44,9 +44,9 @@ def grid(values, **more):
 
 
 def test_the_points_of_the_grid_are_trained_first_and_count_as_trials(begin):
-    found = drawn(begin(8, published.points(FILE, 8)))
+    trials = drawn(begin(8, published.points(FILE, 8)))
     for task in ("MRPC", "RTE"):
-        of_task = {name: values for name, *values in found if name.startswith(task)}
+        of_task = {name: values for name, *values in trials if name.startswith(task)}
         assert set(of_task) == {f"{task}-trial{number}" for number in range(8)}
         assert [tuple(of_task[f"{task}-trial{number}"]) for number in range(6)] == SIX
         assert all(tuple(of_task[f"{task}-trial{number}"]) not in SIX for number in (6, 7))
@@ -72,8 +72,8 @@ def test_values_outside_the_file_are_left_out_with_a_line_and_other_settings_hav
     grid = {"num_train_epochs": (1.0, 3.0), "warmup_proportion": (0.0, 0.1)}
     file = SweepFile(("MRPC",), (1,), {}, grid, {"learning_rate": Range(3e-5, 1e-4)})
     with caplog.at_level(logging.INFO):
-        found = published.points(file, 20)
-    assert found == [{"num_train_epochs": 3.0, "warmup_proportion": 0.1, "learning_rate": rate} for rate in (3e-5, 5e-5)]
+        points = published.points(file, 20)
+    assert points == [{"num_train_epochs": 3.0, "warmup_proportion": 0.1, "learning_rate": rate} for rate in (3e-5, 5e-5)]
     assert [record.getMessage() for record in caplog.records] == [
         "--with_grid: num_train_epochs: published values outside the file's list or range are left out: 2.0, 4.0",
         "--with_grid: learning_rate: published values outside the file's list or range are left out: 2e-05",

@@ -72,10 +72,10 @@ class Ray:
 
     def get(self, ref, timeout):  # noqa: ARG002
         node, function = ref
-        found = node not in self.blind if function is ray_node.sees else self.leaders[node]
-        if node in self.dead or isinstance(found, Exception):
+        value = node not in self.blind if function is ray_node.sees else self.leaders[node]
+        if node in self.dead or isinstance(value, Exception):
             raise NodeDiedError
-        return found
+        return value
 
     def wait(self, refs, num_returns=1, timeout=None):
         del num_returns, timeout

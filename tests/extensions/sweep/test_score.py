@@ -46,8 +46,8 @@ def test_the_zip_has_the_predictions_of_the_best_runs(tmp_path):
         folder.mkdir(parents=True)
         (folder / f"{one.task}.tsv").write_text(str(one.seed))
     with zipfile.ZipFile(score.submit(tmp_path, RESULTS)) as archive:
-        found = {name: archive.read(name).decode() for name in archive.namelist()}
-    assert found == {"AX.tsv": "2", "CoLA.tsv": "1", "MNLI.tsv": "2", "MRPC.tsv": "1", "WNLI.tsv": "1"}
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert texts == {"AX.tsv": "2", "CoLA.tsv": "1", "MNLI.tsv": "2", "MRPC.tsv": "1", "WNLI.tsv": "1"}
 
 
 def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli_if_they_are_there(tmp_path, glue, caplog):

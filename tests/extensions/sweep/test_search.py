@@ -107,9 +107,9 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
     assert stopped[-1] == 19
     assert 0 not in stopped
     assert not search.lags(runs[-1])  # without a new evaluation nothing is decided
-    found = pruned(runs[-1], tmp_path / "sweep")
-    assert (found.steps, found.metrics["eval_accuracy"], found.pruned) == (5, pytest.approx(0.52), True)
-    search.tell(found)
+    result = pruned(runs[-1], tmp_path / "sweep")
+    assert (result.steps, result.metrics["eval_accuracy"], result.pruned) == (5, pytest.approx(0.52), True)
+    search.tell(result)
     assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
 
 

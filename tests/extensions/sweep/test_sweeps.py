@@ -74,19 +74,19 @@ def trainings(folder):
 
 def workers(folder):
     """Process numbers of the runs that are being trained; a killed process leaves its note."""
-    found = []
+    pids = []
     for path in folder.glob(".*.claim.json"):
         with contextlib.suppress(OSError, ValueError):
-            found.append(json.loads(path.read_text())["pid"])
-    return [pid for pid in found if Path(f"/proc/{pid}").exists()]
+            pids.append(json.loads(path.read_text())["pid"])
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 def wait_for(condition, seconds=300.0):
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < end
         time.sleep(0.02)
-    return found
+    return value
 
 
 def test_killed_workers_are_replaced(file, table, tmp_path):

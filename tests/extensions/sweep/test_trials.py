@@ -44,16 +44,16 @@ def folder(tmp_path):
 
 
 def only(folder):
-    (found,) = trials.read_trials(folder)
-    return found
+    (of_task,) = trials.read_trials(folder)
+    return of_task
 
 
 def test_runs_are_read_in_the_order_in_which_they_were_drawn(folder):
     (folder / "results" / "damaged.json").write_text("{")
-    found = only(folder)
-    assert [one.number for one in found.every] == list(range(14))
-    assert [one.state for one in found.every[11:]] == ["done", "pruned", "failed"]
-    assert (found.metric, found.settings, len(found.done)) == ("accuracy", ["learning_rate", "train_batch_size"], 12)
+    of_task = only(folder)
+    assert [one.number for one in of_task.every] == list(range(14))
+    assert [one.state for one in of_task.every[11:]] == ["done", "pruned", "failed"]
+    assert (of_task.metric, of_task.settings, len(of_task.done)) == ("accuracy", ["learning_rate", "train_batch_size"], 12)
 
 
 def test_the_score_is_the_metric_that_selects_and_tasks_are_apart(folder, tmp_path):
@@ -122,13 +122,13 @@ def grid(tmp_path):
 
 
 def test_settings_stand_best_first_with_their_seeds(grid):
-    found = only(grid)
-    assert [(one.varying["learning_rate"], one.mean, one.sd, one.marks) for one in found.ranked] == [
+    of_task = only(grid)
+    assert [(one.varying["learning_rate"], one.mean, one.sd, one.marks) for one in of_task.ranked] == [
         (5e-5, pytest.approx(0.71), pytest.approx(0.0141, abs=1e-4), ["1 failed"]),
         (2e-5, pytest.approx(0.5867, abs=1e-4), pytest.approx(0.0757, abs=1e-4), ["1 collapsed"]),
     ]
     note = "6 runs, 1 failed, 1 collapsed. Best accuracy: 0.7100 (mean of 2 runs: learning_rate=5e-05)."
-    assert panel.note(found) == note
+    assert panel.note(of_task) == note
 
 
 def test_a_mean_of_zero_is_a_score(tmp_path):
@@ -176,10 +176,10 @@ def test_many_or_long_choices_are_thinned_and_cut():
 
 
 def test_the_setting_that_decides_is_the_most_important(folder):
-    found = trials.importance(only(folder))
-    assert (found.runs, next(iter(found.shares))) == (12, "learning_rate")
-    assert sum(found.shares.values()) == pytest.approx(1)
-    assert found.shares["learning_rate"] > 0.8
+    importance = trials.importance(only(folder))
+    assert (importance.runs, next(iter(importance.shares))) == (12, "learning_rate")
+    assert sum(importance.shares.values()) == pytest.approx(1)
+    assert importance.shares["learning_rate"] > 0.8
 
 
 def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):

@@ -21,8 +21,8 @@ def built(*sentences, limit=16):
 def rows(features):
     """Returns tokens and tags of each row."""
     ends = np.cumsum(features.lengths)[:-1]
-    ids, found = np.split(features.token_ids, ends), np.split(features.targets["tag_ids"], ends)
-    return [(" ".join(VOCABULARY.tokens[i] for i in row), of_row.tolist()) for row, of_row in zip(ids, found)]
+    ids, tags = np.split(features.token_ids, ends), np.split(features.targets["tag_ids"], ends)
+    return [(" ".join(VOCABULARY.tokens[i] for i in row), of_row.tolist()) for row, of_row in zip(ids, tags)]
 
 
 def test_the_first_piece_of_a_word_has_its_tag_and_one_that_is_too_long_is_cut_and_counted():
@@ -54,8 +54,8 @@ def test_every_word_with_pieces_has_one_tag_whatever_the_limit(limit):
     random = np.random.default_rng(limit)
     sentences = [" ".join(random.choice(["a", "bx", "cxyxy", CONTROL], n)) for n in random.integers(1, 60, 30)]
     features = built(*sentences, limit=limit)
-    found = features.targets["tag_ids"]
+    tag_ids = features.targets["tag_ids"]
     words = [word for sentence in sentences for word in sentence.split(" ")]
-    assert sorted(found[found >= 0].tolist()) == [n for n, word in enumerate(words) if word != CONTROL]
+    assert sorted(tag_ids[tag_ids >= 0].tolist()) == [n for n, word in enumerate(words) if word != CONTROL]
     assert features.lengths.max() <= limit
-    assert features.weights.sum() == np.sum(found >= 0)
+    assert features.weights.sum() == np.sum(tag_ids >= 0)

@@ -65,5 +65,5 @@ def test_padding_is_not_computed():
 
 
 def test_a_client_gets_probabilities():
-    found = evaluate(lambda: TagHead(4).serving({"logits": tf.constant(TAG_LOGITS)})["probabilities"])
-    assert found.sum(axis=-1) == pytest.approx(1.0)
+    probabilities = evaluate(lambda: TagHead(4).serving({"logits": tf.constant(TAG_LOGITS)})["probabilities"])
+    assert probabilities.sum(axis=-1) == pytest.approx(1.0)

@@ -35,8 +35,8 @@ _OF_X = {"labels": "O,B-X,I-X"}
 
 
 def test_a_csv_of_words_is_refused(tmp_path):
-    found = refusal(BertError, lambda: own(tmp_path, "word,tag\na,O\n", "train.csv")[0].examples("", "train"))
-    assert found.endswith("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence")
+    message = refusal(BertError, lambda: own(tmp_path, "word,tag\na,O\n", "train.csv")[0].examples("", "train"))
+    assert message.endswith("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence")
 
 
 def test_comments_above_a_sentence_are_kept_aside_and_the_word_of_their_sign_is_a_word(tmp_path):
@@ -51,8 +51,8 @@ def test_of_conll_u_comments_ranges_and_empty_nodes_are_no_words_and_are_kept_in
     rows = ["# text = il", "1-2\tdu\t_\t_", "1\tde\tX\tADP", "2\tle\tX\tDET", "3\tvin\tX\tNOUN", "3.1\tbu\tX\tVERB"]
     text = "\n".join([*rows, "", "1\t2-3\tX\tNUM", ""])
     task, path = own(tmp_path, text, word_column=2, tag_column=4)
-    found = [(example.words, example.label) for example in task.examples("", "train")]
-    assert found == [(("de", "le", "vin"), ("ADP", "DET", "NOUN")), (("2-3",), ("NUM",))]
+    examples = [(example.words, example.label) for example in task.examples("", "train")]
+    assert examples == [(("de", "le", "vin"), ("ADP", "DET", "NOUN")), (("2-3",), ("NUM",))]
     predicted = list(task.stream(path, "test"))
     family = TagFamily(("O", "B-PER", "I-PER"))
     lines = family.layout("tsv").rows(predicted, said(predicted, family)).split("\n")
@@ -219,8 +219,8 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
 )
 def test_bad_files_end_in_one_line(tmp_path, text, settings, problem):
     name = "train.jsonl" if text[:1] == "{" else "train.txt"
-    found = refusal(BertError, lambda: own(tmp_path, text, name, **settings)[0].examples("", "train"))
-    assert problem.replace("{path}", str(tmp_path / name)) in found
+    message = refusal(BertError, lambda: own(tmp_path, text, name, **settings)[0].examples("", "train"))
+    assert problem.replace("{path}", str(tmp_path / name)) in message
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_viterbi_finds_what_trying_all_sequences_finds(together, monkeypatch):
         sequences = itertools.product(range(7), repeat=len(part))
         legal = [tags for tags in sequences if is_legal([LABELS[tag] for tag in tags])]
         expected += max(legal, key=lambda tags, part=part: part[range(len(tags)), tags].sum())
-    found = schemes.viterbi(scores, lengths, LEGAL)
-    assert found.tolist() == expected
-    assert not schemes.is_illegal(found, lengths, LEGAL).any()
+    decoded = schemes.viterbi(scores, lengths, LEGAL)
+    assert decoded.tolist() == expected
+    assert not schemes.is_illegal(decoded, lengths, LEGAL).any()
 
 
 # Predictions
@@ -342,13 +342,13 @@ def sentence(text):
 )
 def test_every_word_has_a_tag(text, labels, constrained, expected):
     family = TagFamily.from_record({"labels": labels.split(), "kind": "tags", "constrained_decoding": constrained})
-    (found,) = family.listed(said([sentence(text)], family), [sentence(text)])
-    assert found.label == tuple(expected.split())
+    (prediction,) = family.listed(said([sentence(text)], family), [sentence(text)])
+    assert prediction.label == tuple(expected.split())
 
 
 def test_entities_have_words_and_characters_and_decoded_is_the_same_in_parts():
-    (found,) = FAMILY.listed(said([sentence("c ax b c")]), [sentence("c ax b c")])
-    (entity,) = found.entities
+    (prediction,) = FAMILY.listed(said([sentence("c ax b c")]), [sentence("c ax b c")])
+    (entity,) = prediction.entities
     assert entity == predictions.Entity("PER", "ax b", 2, 6, 1, 3, pytest.approx(np.exp(2) / (np.exp(2) + 2)))
     examples = [sentence("a b c"), sentence("b a"), sentence("c")]
     whole = predictions.decoded(said(examples), FAMILY.labels, constrained=True)
@@ -370,9 +370,9 @@ def test_layouts_of_columns_csv_and_json():
     assert rows[0] == ["id", "word_number", "word", "tag", "score"]
     assert [row[:4] for row in rows[1:]] == [["test-1", "0", "a", "B-PER"], ["test-1", "1", ",", "O"]]
     (example,) = FAMILY.from_rows(["c, ax b!"], "test", labelled=False)
-    found = json.loads(FAMILY.layout("jsonl").rows([example], said([example])))
-    assert (found["text"], found["tokens"]) == ("c, ax b!", ["c", ",", "ax", "b", "!"])
-    assert [(one["type"], one["start"], one["end"]) for one in found["entities"]] == [("PER", 3, 7)]
+    written = json.loads(FAMILY.layout("jsonl").rows([example], said([example])))
+    assert (written["text"], written["tokens"]) == ("c, ax b!", ["c", ",", "ax", "b", "!"])
+    assert [(one["type"], one["start"], one["end"]) for one in written["entities"]] == [("PER", 3, 7)]
 
 
 # Evaluation
@@ -395,13 +395,13 @@ def predicted(tags, labels=LABELS, *, margin=4.0):
     return TagPredictions(np.eye(len(labels), dtype=np.float32)[numbers] * margin, np.ones(len(numbers), bool), lengths)
 
 
-def measured(there, found, labels=LABELS):
-    return evaluate(predicted(found, labels), sentences(there), labels, constrained=False)
+def measured(there, guesses, labels=LABELS):
+    return evaluate(predicted(guesses, labels), sentences(there), labels, constrained=False)
 
 
 def panel(evaluation, title):
-    (found,) = (one for one in evaluation.panels if one.title == title)
-    return {row[0]: row[1:] for row in found.rows}
+    (only,) = (one for one in evaluation.panels if one.title == title)
+    return {row[0]: row[1:] for row in only.rows}
 
 
 def test_entities_count_where_they_are_whole_and_errors_are_of_five_kinds():
@@ -438,14 +438,14 @@ def test_entities_are_those_of_seqeval():
 def test_figures_are_those_of_seqeval():
     random = np.random.default_rng(3)
     sizes = random.integers(1, 20, 200)
-    found, there = ([random.choice(LABELS, size).tolist() for size in sizes] for _ in range(2))
+    guessed, there = ([random.choice(LABELS, size).tolist() for size in sizes] for _ in range(2))
     there = [list(schemes.to_iob2(tags)) for tags in there]
-    there[::2] = [list(schemes.to_iob2(tags)) for tags in found[::2]]  # else nearly none is right
-    values = measured(list(map(" ".join, there)), list(map(" ".join, found))).metrics
-    assert values["entity_f1"] == pytest.approx(f1_score(there, found))
-    assert values["entity_precision"] == pytest.approx(precision_score(there, found))
-    assert values["entity_recall"] == pytest.approx(recall_score(there, found))
-    assert values["entity_f1_strict"] == pytest.approx(f1_score(there, found, mode="strict", scheme=STRICT))
+    there[::2] = [list(schemes.to_iob2(tags)) for tags in guessed[::2]]  # else nearly none is right
+    values = measured(list(map(" ".join, there)), list(map(" ".join, guessed))).metrics
+    assert values["entity_f1"] == pytest.approx(f1_score(there, guessed))
+    assert values["entity_precision"] == pytest.approx(precision_score(there, guessed))
+    assert values["entity_recall"] == pytest.approx(recall_score(there, guessed))
+    assert values["entity_f1_strict"] == pytest.approx(f1_score(there, guessed, mode="strict", scheme=STRICT))
 
 
 @pytest.mark.parametrize(
@@ -466,9 +466,9 @@ def test_a_model_of_another_scheme_is_measured_and_decoded_in_it(labels, tags, c
 
 
 def test_plain_tags_have_accuracy_and_macro_f1_and_intervals_narrow_with_more_sentences():
-    there, found = ["NN DT VB VB", "DT"], ["NN DT VB NN", "NN"]
-    evaluation = measured(there, found, PLAIN)
-    expected = of_classes(" ".join(there).split(), " ".join(found).split(), average="macro")
+    there, guessed = ["NN DT VB VB", "DT"], ["NN DT VB NN", "NN"]
+    evaluation = measured(there, guessed, PLAIN)
+    expected = of_classes(" ".join(there).split(), " ".join(guessed).split(), average="macro")
     assert evaluation.metrics == {"token_accuracy": pytest.approx(3 / 5), "macro_f1": pytest.approx(expected)}
     assert [panel.title for panel in evaluation.panels] == ["Most frequent confusions", "By length of sentence"]
     few, many = (measured(THERE * times, FOUND * times).intervals["entity_f1"] for times in (5, 50))
@@ -479,9 +479,9 @@ def test_the_gain_of_constrained_decoding_is_shown():
     guess = predicted(["B-PER I-LOC O"])
     guess.logits[1, LABELS.index("I-PER")] = 3.0
     for constrained in (False, True):
-        found = evaluate(guess, sentences(["B-PER I-PER O"]), LABELS, constrained=constrained)
-        assert found.metrics["entity_f1"] == constrained
-        assert found.details()["decoding"] == {
+        evaluation = evaluate(guess, sentences(["B-PER I-PER O"]), LABELS, constrained=constrained)
+        assert evaluation.metrics["entity_f1"] == constrained
+        assert evaluation.details()["decoding"] == {
             "each word by itself": {"entity_f1": 0.0, "entity_f1_strict": 0.0, "illegal_tags": 1},
             "constrained": {"entity_f1": 1.0, "entity_f1_strict": 1.0, "illegal_tags": 0},
         }
@@ -499,8 +499,8 @@ def test_the_loss_is_a_mean_over_words_that_were_read_and_what_learned_nothing_i
 
 def test_mistakes_are_marked_in_the_text():
     examples = sentences(THERE)
-    found = predictions.listed(predicted(FOUND), examples, LABELS, constrained=False)
-    worst = {one["id"]: one for one in predictions.most_confident(examples, found)}
+    listed = predictions.listed(predicted(FOUND), examples, LABELS, constrained=False)
+    worst = {one["id"]: one for one in predictions.most_confident(examples, listed)}
     assert set(worst) == {"dev-0", "dev-1", "dev-2", "dev-3"}
     assert (worst["dev-1"]["label"], worst["dev-1"]["predicted"]) == (["w0: ORG", "w2 w3 w4: LOC"], ["w2 w3: LOC"])
     assert worst["dev-1"]["marks"] == [(0, 2, "label"), (6, 11, "both"), (12, 14, "label")]

@@ -66,13 +66,13 @@ def test_each_has_the_bits_of_its_own_model(runs, columns, native, kernels):
     assert kernels
     execution = Execution(native=native)
     with joined(runs, execution) as joint:
-        found = joint.outputs(columns, batch_size=4)
-    for model, outputs in zip(runs.values(), found):
+        together = joint.outputs(columns, batch_size=4)
+    for model, outputs in zip(runs.values(), together):
         expected = alone(model, columns, execution)
         assert outputs.keys() == expected.keys()
         for name, value in expected.items():
             np.testing.assert_array_equal(outputs[name], value)
-    assert not np.array_equal(found[0]["logits"], found[1]["logits"])
+    assert not np.array_equal(together[0]["logits"], together[1]["logits"])
 
 
 @pytest.mark.parametrize(("native", "pack_tokens"), [(False, True), (True, False)])
@@ -82,13 +82,13 @@ def test_rows_that_some_models_are_asked_about_have_the_bits_of_these_alone(runs
     models = list(runs.values())
     some = np.arange(len(columns)) % 2 == 0
     with joined(runs, execution) as joint:
-        found = joint.outputs_of(columns, {0: np.ones(len(columns), bool), 2: some, 3: ~some})
+        together = joint.outputs_of(columns, {0: np.ones(len(columns), bool), 2: some, 3: ~some})
         (_, _, lora, _) = joint.outputs_of(columns, {2: np.ones(len(columns), bool)})
     alone_lora = alone(models[2], columns, execution, None)["logits"]
-    np.testing.assert_array_equal(found[0]["logits"], alone(models[0], columns, execution, None)["logits"])
+    np.testing.assert_array_equal(together[0]["logits"], alone(models[0], columns, execution, None)["logits"])
     np.testing.assert_array_equal(lora["logits"], alone_lora)
-    np.testing.assert_allclose(found[2]["logits"][some], alone_lora[some], atol=1e-6)  # in smaller batches
-    np.testing.assert_allclose(found[3]["logits"][~some], alone(models[3], columns, execution)["logits"][~some], atol=1e-6)
+    np.testing.assert_allclose(together[2]["logits"][some], alone_lora[some], atol=1e-6)  # in smaller batches
+    np.testing.assert_allclose(together[3]["logits"][~some], alone(models[3], columns, execution)["logits"][~some], atol=1e-6)
 
 
 def test_the_rest_of_a_model_is_computed_only_for_its_rows(runs, columns, monkeypatch):

@@ -58,9 +58,9 @@ def test_it_is_read_as_safetensors_are_alone_and_in_parts(tmp_path):
     torch_files.write(tmp_path / "pytorch_model-2.bin", {"b": ARRAYS["c"]})
     index = {"weight_map": {"a": "pytorch_model-1.bin", "b": "pytorch_model-2.bin"}}
     (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-    found = SafeTensors(tmp_path)
-    assert (found.layout, found.entries) == (HUGGINGFACE, {"a": ((2, 3), "float32"), "b": ((1, 1), "float16")})
-    assert found.read("b") == 0.5
+    tensors = SafeTensors(tmp_path)
+    assert (tensors.layout, tensors.entries) == (HUGGINGFACE, {"a": ((2, 3), "float32"), "b": ((1, 1), "float16")})
+    assert tensors.read("b") == 0.5
     safetensors.numpy.save_file({"a": np.zeros(1)}, tmp_path / "model.safetensors")
     assert SafeTensors(tmp_path).entries == {"a": ((1,), "float64")}
 

@@ -37,9 +37,9 @@ def scalars(folder):
 def test_tensorboard_gets_scalars_once_and_its_files_are_written_anew_without_a_state(folder):
     for expected in (POINTS, 0):
         assert bert_tf.track(folder, tracker="tensorboard")[0].points == expected
-    found = scalars(folder)
-    assert len(found) == len(set(found)) == POINTS
-    assert ("train/loss", 20, 0.5) in found
+    points = scalars(folder)
+    assert len(points) == len(set(points)) == POINTS
+    assert ("train/loss", 20, 0.5) in points
     (folder / "tracking" / "tensorboard.json").unlink()
     bert_tf.track(folder, tracker="tensorboard")
     assert len(scalars(folder)) == POINTS
@@ -58,14 +58,14 @@ def test_tensorboard_has_settings_metrics_and_status_of_each_run_of_a_sweep(tmp_
         example.write_json(tmp_path / name / "eval_results.json", example.results(rate))
     assert [sent.run.name for sent in bert_tf.track(tmp_path, tracker="tensorboard")] == list(rates)
     for name, rate in rates.items():
-        found = {value.tag: value for _, value in summaries(tmp_path / name)}
-        begun, ended = (found[f"_hparams_/session_{part}_info"].metadata.plugin_data for part in ("start", "end"))
+        by_tag = {value.tag: value for _, value in summaries(tmp_path / name)}
+        begun, ended = (by_tag[f"_hparams_/session_{part}_info"].metadata.plugin_data for part in ("start", "end"))
         assert begun.plugin_name == ended.plugin_name == "hparams"
         assert b"\x0a\x0dlearning_rate\x12\x09\x11" + np.float64(rate).tobytes() in begun.content  # a number
         assert b"\x0a\x09task_name\x12\x05\x1a\x03RTE" in begun.content
         assert ended.content == b"\x22\x02\x08\x01"  # field 4: status (1) is success (1)
-        assert found["dev/accuracy"].simple_value == np.float32(rate)
-        assert tf.make_ndarray(found["bert_tf.sweep"].tensor) == tmp_path.name.encode()
+        assert by_tag["dev/accuracy"].simple_value == np.float32(rate)
+        assert tf.make_ndarray(by_tag["bert_tf.sweep"].tensor) == tmp_path.name.encode()
 
 
 @pytest.fixture

@@ -51,9 +51,9 @@ def test_a_vector_for_each_text(encoder):
     assert encoder.encode([]).shape == (0, WIDTH)
     assert encoder.encode([], tokens=True) == []
     assert [len(tokens) for tokens in encoder.encode([("rain", "wind"), ("rain",)], tokens=True)] == [5, 3]
-    found = encoder.encode(TEXTS)
-    assert (found.shape, found.dtype) == ((4, WIDTH), np.float32)
-    np.testing.assert_allclose(found, [encoder.encode([text])[0] for text in TEXTS], atol=1e-5)
+    vectors = encoder.encode(TEXTS)
+    assert (vectors.shape, vectors.dtype) == ((4, WIDTH), np.float32)
+    np.testing.assert_allclose(vectors, [encoder.encode([text])[0] for text in TEXTS], atol=1e-5)
 
 
 def test_options_change_what_a_vector_is(encoder):
@@ -121,14 +121,14 @@ def test_of_no_queries_nothing_is_found(index):
 @pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
 def test_a_text_is_nearest_to_itself(index, kind):
     query = TEXTS[1]
-    (found,) = bert_tf.search(
+    (result,) = bert_tf.search(
         index=index / f"index.{kind}", query=query, top=2**31 - 1, texts=index / "texts.txt" if kind == "npy" else None
     )
-    best = found.hits[0]
+    best = result.hits[0]
     assert (best.row, best.id, best.text) == (TEXTS.index(query), str(TEXTS.index(query) + 1), query)
     assert best.score == pytest.approx(1.0)
-    assert len(found.hits) == 4
-    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+    assert len(result.hits) == 4
+    assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
 
 
 def encode(project, *flags):

@@ -22,22 +22,22 @@ TOKENS = Vectors(np.random.default_rng(1).normal(size=(6, WIDTH)).astype(np.floa
 PIECES = [["a", "b"], ["c"], ["d", "e", "f"]]
 
 
-def parts_of(form, found):
+def parts_of(form, vectors):
     """Returns the parts of two chunks: of the first two texts, and the last."""
-    of_tokens = found.lengths is not None
+    of_tokens = vectors.lengths is not None
     middle = 3 if of_tokens else 2
     parts = [
-        Vectors(found.values[:middle], *((LENGTHS[:2], found.pieces[:3]) if of_tokens else ())),
-        Vectors(found.values[middle:], *((LENGTHS[2:], found.pieces[3:]) if of_tokens else ())),
+        Vectors(vectors.values[:middle], *((LENGTHS[:2], vectors.pieces[:3]) if of_tokens else ())),
+        Vectors(vectors.values[middle:], *((LENGTHS[2:], vectors.pieces[3:]) if of_tokens else ())),
     ]
     return b"".join(form.part(texts, part) for texts, part in zip((TEXTS[:2], TEXTS[2:]), parts))
 
 
 @pytest.fixture
 def write(tmp_path):
-    def write(form, found):
+    def write(form, vectors):
         parts, whole = tmp_path / "parts", tmp_path / f"whole.{form.kind}"
-        parts.write_bytes(parts_of(form, found))
+        parts.write_bytes(parts_of(form, vectors))
         form.assemble(parts, whole)
         return whole
 
@@ -47,14 +47,14 @@ def write(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_vectors_of_texts(write, dtype):
     values = SENTENCES.values.astype(dtype)
-    found = np.load(write(ArrayForm("npy", dtype, WIDTH), SENTENCES), mmap_mode="r")
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, values)
+    loaded = np.load(write(ArrayForm("npy", dtype, WIDTH), SENTENCES), mmap_mode="r")
+    assert loaded.dtype == dtype
+    np.testing.assert_array_equal(loaded, values)
     path = write(ArrayForm("npz", dtype, WIDTH, {"pooling": "mean"}), SENTENCES)
-    found = np.load(path)
-    np.testing.assert_array_equal(found["vectors"], values)
-    assert [json.loads(line) for line in found["rows.jsonl"].decode().split("\n")[:-1]] == ROWS
-    assert json.loads(found["encoding.json"]) == {"pooling": "mean"}
+    loaded = np.load(path)
+    np.testing.assert_array_equal(loaded["vectors"], values)
+    assert [json.loads(line) for line in loaded["rows.jsonl"].decode().split("\n")[:-1]] == ROWS
+    assert json.loads(loaded["encoding.json"]) == {"pooling": "mean"}
     assert zipfile.ZipFile(path).testzip() is None
     table = pyarrow.parquet.read_table(write(ArrayForm("parquet", dtype, WIDTH), SENTENCES))
     np.testing.assert_array_equal(table["vector"].to_pylist(), values)
@@ -63,10 +63,10 @@ def test_vectors_of_texts(write, dtype):
 
 
 def test_vectors_of_tokens(write):
-    found = np.load(write(ArrayForm("npz", "float32", WIDTH), TOKENS))
-    np.testing.assert_array_equal(found["vectors"], TOKENS.values)
-    np.testing.assert_array_equal(found["lengths"], LENGTHS)
-    assert [json.loads(line)["tokens"] for line in found["rows.jsonl"].decode().split("\n")[:-1]] == PIECES
+    loaded = np.load(write(ArrayForm("npz", "float32", WIDTH), TOKENS))
+    np.testing.assert_array_equal(loaded["vectors"], TOKENS.values)
+    np.testing.assert_array_equal(loaded["lengths"], LENGTHS)
+    assert [json.loads(line)["tokens"] for line in loaded["rows.jsonl"].decode().split("\n")[:-1]] == PIECES
     table = pyarrow.parquet.read_table(write(ArrayForm("parquet", "float32", WIDTH), TOKENS))
     assert table["tokens"].to_pylist() == PIECES
     np.testing.assert_array_equal(np.concatenate(table["vectors"].to_pylist()), TOKENS.values)

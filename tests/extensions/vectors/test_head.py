@@ -52,13 +52,13 @@ def layers():
 @pytest.mark.parametrize("execution", [PADDED, Execution()], ids=["padded", "packed"])
 def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
     assert not head("cls").reads_tokens
-    found = {**outputs(execution, ("mean", "max", None), reads=Tokens.ALL), **outputs(execution, ("cls",), reads=Tokens.FIRST)}
+    pooled = {**outputs(execution, ("mean", "max", None), reads=Tokens.ALL), **outputs(execution, ("cls",), reads=Tokens.FIRST)}
     real = batch()[1].astype(bool)
     of_texts = [np.concatenate([layers[number][row][real[row]] for number in NUMBERS], axis=1) for row in range(len(real))]
-    np.testing.assert_allclose(found["mean"], [tokens.mean(axis=0) for tokens in of_texts], atol=1e-5)
-    np.testing.assert_allclose(found["max"], [tokens.max(axis=0) for tokens in of_texts], atol=1e-5)
-    np.testing.assert_allclose(found["cls"], [tokens[0] for tokens in of_texts], atol=1e-5)
-    np.testing.assert_allclose(found["None"][real], np.concatenate(of_texts), atol=1e-5)
+    np.testing.assert_allclose(pooled["mean"], [tokens.mean(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(pooled["max"], [tokens.max(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(pooled["cls"], [tokens[0] for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(pooled["None"][real], np.concatenate(of_texts), atol=1e-5)
 
 
 def test_vectors_have_no_variables_and_no_loss():

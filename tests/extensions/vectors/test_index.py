@@ -54,8 +54,8 @@ def test_vectors_and_texts_come_in_their_order(tmp_path, monkeypatch, kind, bloc
     }
     opened = index.opened(str(path), None)
     for number in (0, 19, 20, COUNT - 1):
-        (found,) = nearest(VALUES[[number]], opened.blocks(), 1)
-        assert (found.numbers.tolist(), opened.rows([number])[number]["text"]) == ([number], f"text {number}")
+        (best,) = nearest(VALUES[[number]], opened.blocks(), 1)
+        assert (best.numbers.tolist(), opened.rows([number])[number]["text"]) == ([number], f"text {number}")
 
 
 def npy(text, data=b""):
@@ -88,10 +88,10 @@ SPOILED_ARRAYS = {
 def rewritten(path, **members):
     """Writes an .npz anew, with other members; None leaves one out."""
     with zipfile.ZipFile(path) as archive:
-        found = {name: archive.read(name) for name in archive.namelist()}
-    found.update({name.replace("__", "."): data for name, data in members.items()})
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content.update({name.replace("__", "."): data for name, data in members.items()})
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in found.items():
+        for name, data in content.items():
             if data is not None:
                 archive.writestr(name, data, zipfile.ZIP_DEFLATED if data == COMPRESSED else zipfile.ZIP_STORED)
     return path

@@ -22,16 +22,16 @@ def test_equals_brute_force(dtype, top):
     vectors[800:900] = vectors[7] * (1 + 1e-3 * rng.normal(size=(100, 16)))  # float32 cannot tell them apart
     queries = np.concatenate([vectors[[7, 801]], rng.normal(size=(3, 16))]).astype(np.float32)
     cosines, expected = brute_force(queries, vectors, top)
-    found = nearest(queries, (vectors[start : start + 130] for start in range(0, 1000, 130)), top)
-    for of_query, numbers, all_cosines in zip(found, expected, cosines):
+    results = nearest(queries, (vectors[start : start + 130] for start in range(0, 1000, 130)), top)
+    for of_query, numbers, all_cosines in zip(results, expected, cosines):
         np.testing.assert_array_equal(of_query.numbers, numbers)
         np.testing.assert_allclose(of_query.scores, all_cosines[numbers], rtol=0, atol=1e-12)
 
 
 def test_a_vector_without_length_is_near_to_nothing_and_of_no_vectors_none_is_near():
-    (found,) = nearest(np.ones((1, 2), np.float32), [np.array([[0, 0], [1, 0]], np.float32)], 2)
-    assert found.numbers.tolist() == [1, 0]
-    np.testing.assert_allclose(found.scores, [2**-0.5, 0.0])
+    (result,) = nearest(np.ones((1, 2), np.float32), [np.array([[0, 0], [1, 0]], np.float32)], 2)
+    assert result.numbers.tolist() == [1, 0]
+    np.testing.assert_allclose(result.scores, [2**-0.5, 0.0])
     assert nearest(np.ones((1, 2), np.float32), [], 3)[0].numbers.tolist() == []
 
 
@@ -54,6 +54,6 @@ def test_the_order_does_not_depend_on_lengths(dtype, scale):
     vectors = plain.copy()
     vectors[10:20] *= scale
     query = rng.normal(size=(1, 8)).astype(np.float32)
-    (expected,), (found,) = nearest(query, [plain[:15], plain[15:]], 40), nearest(query, [vectors[:15], vectors[15:]], 40)
-    np.testing.assert_array_equal(found.numbers, expected.numbers)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
+    (expected,), (result,) = nearest(query, [plain[:15], plain[15:]], 40), nearest(query, [vectors[:15], vectors[15:]], 40)
+    np.testing.assert_array_equal(result.numbers, expected.numbers)
+    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-6)

@@ -83,11 +83,11 @@ def test_order_length_and_type_of_vectors(source, tmp_path, encoder, model):
     encode(source, tmp_path / "out.npy", encoder, form("npy", model))
     texts = [SentenceExample("1", *line.split(" ||| ")) for line in LINES]
     alone = [encoder.vectors(encoder.read([text])).values[0] for text in texts]
-    found = np.load(tmp_path / "out.npy")
-    np.testing.assert_allclose(found, alone, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
+    vectors = np.load(tmp_path / "out.npy")
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-6)
     encode(source, tmp_path / "out.npy", encoder, ArrayForm("npy", "float16", model.config.hidden_size))
-    assert (found.dtype, np.load(tmp_path / "out.npy").dtype) == ("float32", "float16")  # another form is another output
+    assert (vectors.dtype, np.load(tmp_path / "out.npy").dtype) == ("float32", "float16")  # another form is another output
 
 
 def test_cut_texts_are_counted_over_chunks(tmp_path, model):

@@ -119,8 +119,8 @@ def test_show_says_what_is_in_a_vocabulary_and_the_form_of_the_text_decides_what
     ]
     assert f"sha256 of the pieces {Vocabulary(TOKENS).fingerprint}" in out
     (tmp_path / "rows.jsonl").write_text('{"body": ["The storm fell.", "Rain."]}\n')
-    found = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
-    assert (found.texts, found.words) == (2, 6)
+    fertility = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
+    assert (fertility.texts, fertility.words) == (2, 6)
 
 
 def test_new_words_take_unused_rows_and_then_new_ones_and_leave_vectors_of_other_texts(extended, model, tmp_path):
@@ -220,11 +220,11 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
             extended() if name.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")
         monkeypatch.undo()
         assert os.listdir(tmp_path) == ["corpus.txt"]
-    found = []
+    written = []
     for _ in range(2):
         extended(overwrite=True)
-        found.append({path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()})
-    assert found[0] == found[1]
+        written.append({path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()})
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize(

@@ -31,23 +31,23 @@ def test_counts_and_pieces_of_words_are_those_of_each_text(lower_case):
     for text in TEXTS:
         by_word = [piece for word in words(text, RULES[lower_case]) for piece in tokenizer.pieces_of_word(word)]
         assert by_word == [piece.token for piece in tokenizer.tokenize(text)]
-    found = counting.count([counting.chunks(TEXTS[:9]), counting.chunks(TEXTS[9:])], rules=RULES[lower_case])
-    assert found.words == Counter(word for text in TEXTS for word in words(text, RULES[lower_case]))
-    assert found.texts == len(TEXTS)
+    counts = counting.count([counting.chunks(TEXTS[:9]), counting.chunks(TEXTS[9:])], rules=RULES[lower_case])
+    assert counts.words == Counter(word for text in TEXTS for word in words(text, RULES[lower_case]))
+    assert counts.texts == len(TEXTS)
 
 
 def test_fertility_is_as_counted_by_hand_and_rare_words_are_forgotten_among_too_many():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "un", "##aff", "##able", "rain", "."])
     counts = counting.count([counting.chunks(["Rain. Unaffable rain.", "Snow rain."])], rules=RULES[True])
-    found = counting.fertility_of(counts, WordPieceTokenizer(vocabulary))
-    assert (found.words, found.pieces, found.cut, found.unknown, found.texts) == (8, 10, 1, 1, 2)
-    shares = (found.pieces_a_word, found.cut_share, found.unknown_share, found.tokens_a_sentence)
+    fertility = counting.fertility_of(counts, WordPieceTokenizer(vocabulary))
+    assert (fertility.words, fertility.pieces, fertility.cut, fertility.unknown, fertility.texts) == (8, 10, 1, 1, 2)
+    shares = (fertility.pieces_a_word, fertility.cut_share, fertility.unknown_share, fertility.tokens_a_sentence)
     assert shares == pytest.approx((1.25, 0.125, 0.125, 5.0))
     # What occurred once is forgotten where there are too many words.
     parts = [counting.chunks([f"rain rain w{number} v{number}"]) for number in range(50)]
-    found = counting.count(parts, rules=RULES[True], most=10)
-    assert found.words["rain"] == 100
-    assert len(found.words) <= 12
+    fertility = counting.count(parts, rules=RULES[True], most=10)
+    assert fertility.words["rain"] == 100
+    assert len(fertility.words) <= 12
     # Words that begin with a new one are cut otherwise.
     pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
     before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
@@ -97,9 +97,9 @@ def test_a_word_that_is_added_is_found_whole(lower_case, tmp_path):
 
 
 def test_what_the_tokenizer_changes_or_cuts_is_named_and_a_list_that_cannot_be_used_refused(tmp_path):
-    found = listed(tmp_path, "Sturm\n\nnaïve\nwell-known\nrain\nsturm\n☂\n")
-    assert [new.word for new in found.words] == ["sturm", "naive", "☂"]
-    said = [note.partition("words.txt:")[2] for note in found.notes]
+    new_words = listed(tmp_path, "Sturm\n\nnaïve\nwell-known\nrain\nsturm\n☂\n")
+    assert [new.word for new in new_words.words] == ["sturm", "naive", "☂"]
+    said = [note.partition("words.txt:")[2] for note in new_words.notes]
     assert said == [
         "1: 'Sturm' becomes 'sturm', as the tokenizer sees it",
         "3: 'naïve' becomes 'naive', as the tokenizer sees it",

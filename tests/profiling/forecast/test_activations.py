@@ -62,6 +62,6 @@ def test_tensors_that_are_kept():
     ],
 )
 def test_bytes_that_are_kept(options, attention, feed_forward):
-    found = blocks(**options)
-    assert attention in (None, found[0].total)
-    assert found[1].total == feed_forward
+    kept = blocks(**options)
+    assert attention in (None, kept[0].total)
+    assert kept[1].total == feed_forward

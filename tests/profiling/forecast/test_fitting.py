@@ -32,8 +32,8 @@ def test_largest_batch_is_the_last_that_fits():
 )
 def test_published_largest_batches_fit_and_not_much_more(config, published, most):
     assert fits(Step(BASE, 64, 12, PUBLISHED), GTX_1060)  # the published run of MRPC on that card
-    found = [largest_batch(Step(config, tokens, 1, PUBLISHED), TWELVE_GB) for tokens in (64, 128, 256, 320, 384, 512)]
-    assert all(known <= batch <= max(1, most * known) for batch, known in zip(found, published))
+    largest = [largest_batch(Step(config, tokens, 1, PUBLISHED), TWELVE_GB) for tokens in (64, 128, 256, 320, 384, 512)]
+    assert all(known <= batch <= max(1, most * known) for batch, known in zip(largest, published))
 
 
 def test_fewest_parts():
@@ -42,8 +42,8 @@ def test_fewest_parts():
     assert [fits(step.having(micro_batches=parts), GTX_1060) for parts in (count - 1, count)] == [False, True]
     assert in_fewest_parts(Step(BASE, 512, 8), 1500 * MEBIBYTE) is None  # one example is too much
     # Every part has an example on every replica.
-    found = [in_fewest_parts(Step(BASE, 512, 33, ComputeOptions(replicas=2, micro_batches=n)), 1 << 40) for n in (16, 17)]
-    assert [step and step.options.micro_batches for step in found] == [16, None]
+    steps = [in_fewest_parts(Step(BASE, 512, 33, ComputeOptions(replicas=2, micro_batches=n)), 1 << 40) for n in (16, 17)]
+    assert [step and step.options.micro_batches for step in steps] == [16, None]
 
 
 @pytest.mark.parametrize("tokens", [64, 128, 512])
@@ -56,10 +56,10 @@ def test_more_parts_never_need_more_memory(tokens, options):
 
 
 def test_a_step_fits_with_its_gaps():
-    found, grown = forecast(*TINY), forecast(*TINY.having(growth=True))
-    assert [fits(TINY, memory) for memory in (found.needed - 1, found.needed)] == [False, True]
-    assert dataclasses.replace(grown, gaps=found.gaps) == found
-    assert grown.gaps > found.gaps == int(found.peak * gap_share(ComputeOptions())) > 0
+    usage, grown = forecast(*TINY), forecast(*TINY.having(growth=True))
+    assert [fits(TINY, memory) for memory in (usage.needed - 1, usage.needed)] == [False, True]
+    assert dataclasses.replace(grown, gaps=usage.gaps) == usage
+    assert grown.gaps > usage.gaps == int(usage.peak * gap_share(ComputeOptions())) > 0
 
 
 @pytest.mark.parametrize(

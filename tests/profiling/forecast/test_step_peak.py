@@ -30,12 +30,12 @@ def test_needs_no_tensorflow():
 
 
 def test_weights_and_slots_are_those_of_the_model():
-    found = base(options=PUBLISHED)
-    assert found.weights == 4 * (NUMBERS + HEAD)
-    assert found.slots == 2 * found.weights
-    assert base(options=PUBLISHED, averages=True).slots == 3 * found.weights
+    memory = base(options=PUBLISHED)
+    assert memory.weights == 4 * (NUMBERS + HEAD)
+    assert memory.slots == 2 * memory.weights
+    assert base(options=PUBLISHED, averages=True).slots == 3 * memory.weights
     # Deferred updates remember a step, a float32, for each word.
-    assert base().slots == found.slots + 4 * 30522
+    assert base().slots == memory.slots + 4 * 30522
     # Five labels of 768 numbers and a bias each, in the place of two; weights, and two moments.
     two, five = (base(head=classifier(labels, 768)) for labels in (2, 5))
     assert two == base()
@@ -50,20 +50,20 @@ def test_a_step_counted_by_hand():
     In numbers: a layer has 600 (512 in matrices), embeddings 800 (784), pooler 72 (64), head 18 (16); 2090 (1888) in all. A row
     of hidden states of all tokens is 80, a wide one 160, the scores of all heads 100.
     """
-    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=PUBLISHED)
-    assert found.moment == "backward pass, layer 1, feed-forward"
+    memory = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=PUBLISHED)
+    assert memory.moment == "backward pass, layer 1, feed-forward"
     attention = 3 * 80 + 3 * 100 + 5 * 80 + 10  # query, key, value; weights, mask, dropped; rows; a scale for each
     feed_forward = 5 * 160 + 4 * 80 + 10
-    assert found.activations == 4 * (3 * 80 + 2 * (attention + feed_forward))
-    assert found.gradients == 4 * (18 + 72 + 2 * 8 * 16)  # of head, pooler, and the last layer's feed-forward matrices
-    assert found.workspace == 4 * (2 * 2090 + 1888 + 1.5 * 160 + 2 * 80)  # Adam's early products, and the block's own
-    assert (found.weights, found.slots) == (4 * 2090, 4 * 2 * 2090)
-    assert found.peak == found.of_step + 4 * 3 * 2090
+    assert memory.activations == 4 * (3 * 80 + 2 * (attention + feed_forward))
+    assert memory.gradients == 4 * (18 + 72 + 2 * 8 * 16)  # of head, pooler, and the last layer's feed-forward matrices
+    assert memory.workspace == 4 * (2 * 2090 + 1888 + 1.5 * 160 + 2 * 80)  # Adam's early products, and the block's own
+    assert (memory.weights, memory.slots) == (4 * 2090, 4 * 2 * 2090)
+    assert memory.peak == memory.of_step + 4 * 3 * 2090
     # Below the lowest part that is trained nothing is kept.
     frozen = dataclasses.replace(PUBLISHED, frozen=frozenset({"embeddings", "pooler", 0, 1}))
-    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=frozen)
-    assert (found.slots, found.activations, found.gradients) == (4 * 2 * 18, 0, 0)
-    assert found.moment.startswith("forward pass")
+    memory = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=frozen)
+    assert (memory.slots, memory.activations, memory.gradients) == (4 * 2 * 18, 0, 0)
+    assert memory.moment.startswith("forward pass")
 
 
 def test_small_batches_peak_in_the_update_and_large_ones_between_the_passes():

@@ -33,10 +33,10 @@ def is_within(share, expected, count):
 def test_shares(batch, tokenizer, whole_words):
     ids, mask = batch
     vocabulary = tokenizer.vocabulary
-    found = Masking(vocabulary, whole_words=whole_words)(ids, mask, rows=np.arange(ROWS))
-    real = np.arange(found.positions.shape[1]) < found.slots[:, None]
-    seen = np.take_along_axis(found.input_ids, found.positions, axis=1)[real]
-    true, count = found.ids[real], int(real.sum())
+    masked = Masking(vocabulary, whole_words=whole_words)(ids, mask, rows=np.arange(ROWS))
+    real = np.arange(masked.positions.shape[1]) < masked.slots[:, None]
+    seen = np.take_along_axis(masked.input_ids, masked.positions, axis=1)[real]
+    true, count = masked.ids[real], int(real.sum())
     assert is_within((seen == vocabulary.mask_id).mean(), 0.8, count)
     same, pieces = (seen == true).mean(), len(vocabulary) - 6
     assert is_within(same, 0.1 + 0.1 / pieces, count)  # a random piece may be the true one
@@ -49,40 +49,40 @@ def test_shares(batch, tokenizer, whole_words):
 def test_masks_hold_the_true_pieces_and_no_special_piece_is_masked_or_drawn(batch, tokenizer, masking):
     ids, mask = batch
     vocabulary = tokenizer.vocabulary
-    found = Masking(vocabulary, **masking)(ids, mask, rows=np.arange(ROWS))
-    real = np.arange(found.ids.shape[1]) < found.slots[:, None]
-    assert (np.diff(found.positions, axis=1)[real[:, 1:]] > 0).all()
-    assert not found.positions[~real].any()
-    assert not found.ids[~real].any()
+    masked = Masking(vocabulary, **masking)(ids, mask, rows=np.arange(ROWS))
+    real = np.arange(masked.ids.shape[1]) < masked.slots[:, None]
+    assert (np.diff(masked.positions, axis=1)[real[:, 1:]] > 0).all()
+    assert not masked.positions[~real].any()
+    assert not masked.ids[~real].any()
     row = np.nonzero(real)[0]
-    restored = found.input_ids.copy()
-    restored[row, found.positions[real]] = found.ids[real]
+    restored = masked.input_ids.copy()
+    restored[row, masked.positions[real]] = masked.ids[real]
     assert (restored == ids).all()
     special = np.isin(ids, [vocabulary.cls_id, vocabulary.sep_id]) | (mask == 0)
-    assert not special[row, found.positions[real]].any()
-    drawn = found.input_ids[(found.input_ids != ids) & (found.input_ids != vocabulary.mask_id)]
+    assert not special[row, masked.positions[real]].any()
+    drawn = masked.input_ids[(masked.input_ids != ids) & (masked.input_ids != vocabulary.mask_id)]
     assert drawn.min() == 6  # after the special ones and [unused0]
 
 
 def test_whole_words_are_masked_whole_and_a_rest_at_the_start_of_a_segment_is_one(batch, tokenizer):
     ids, mask = batch
-    found = Masking(tokenizer.vocabulary, 0.3, whole_words=True)(ids, mask, rows=np.arange(ROWS))
+    drawn = Masking(tokenizer.vocabulary, 0.3, whole_words=True)(ids, mask, rows=np.arange(ROWS))
     for row in range(0, ROWS, 7):
-        masked, word = set(found.positions[row, : found.slots[row]].tolist()), set()
+        masked, word = set(drawn.positions[row, : drawn.slots[row]].tolist()), set()
         for place, piece in enumerate([*(tokenizer.vocabulary.tokens[number] for number in ids[row]), "[SEP]"]):
             if not (piece.startswith("##") and word):
                 assert len(masked & word) in (0, len(word))
                 word = set()
             word |= set() if piece in ("[CLS]", "[SEP]", "[PAD]") else {place}
-    assert (found.slots <= np.ceil(mask.sum(axis=1) * 0.3)).all()
+    assert (drawn.slots <= np.ceil(mask.sum(axis=1) * 0.3)).all()
     few = Masking(tokenizer.vocabulary, 0.5, max_predictions_per_seq=3)(*batch, rows=np.arange(ROWS))
     assert (few.slots.max(), few.positions.shape) == (3, (ROWS, 3))
     pieces = "[CLS] ##b ##c a [SEP] ##d e ##f [SEP] [PAD]".split()
     ids = np.array([tokenizer.vocabulary.ids(pieces)] * 2000, np.int32)
     mask = (ids != 0).astype(np.int32)
     mask[:, 0] = 1
-    found = Masking(tokenizer.vocabulary, 0.25, whole_words=True)(ids, mask, rows=np.arange(2000))
-    groups = {tuple(row[:slots]) for row, slots in zip(found.positions.tolist(), found.slots)}
+    drawn = Masking(tokenizer.vocabulary, 0.25, whole_words=True)(ids, mask, rows=np.arange(2000))
+    groups = {tuple(row[:slots]) for row, slots in zip(drawn.positions.tolist(), drawn.slots)}
     of_two = {(1, 2), (3, 5), (6, 7)}
     assert groups == of_two | {(1, 2, 3), (1, 2, 5), (3, 6, 7), (5, 6, 7)}
 
@@ -108,8 +108,8 @@ def test_a_random_order_has_each_number_once_and_tears_neighbours_apart():
     for size, seed in itertools.product([1, 2, 3, 5, 16, 17, 1000], [0, 12345, -1]):
         assert sorted(RandomOrder(size, seed)(np.arange(size))) == list(range(size))
     order, whole = RandomOrder(10_000, 3), np.arange(10_000)
-    found = order(whole)
-    assert order(np.array([999, 3])).tolist() == found[[999, 3]].tolist()
-    assert (found != RandomOrder(10_000, 2)(whole)).mean() > 0.98
-    assert abs(np.corrcoef(found, whole)[0, 1]) < 0.05
-    assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.05
+    shuffled = order(whole)
+    assert order(np.array([999, 3])).tolist() == shuffled[[999, 3]].tolist()
+    assert (shuffled != RandomOrder(10_000, 2)(whole)).mean() > 0.98
+    assert abs(np.corrcoef(shuffled, whole)[0, 1]) < 0.05
+    assert abs(np.corrcoef(shuffled[1:], shuffled[:-1])[0, 1]) < 0.05

@@ -59,8 +59,8 @@ def test_writes_what_tensorflow_reads(tmp_path):
     batch = Batch(IDS, MASK, SEGMENTS)
     path = tmp_path / "x.tfrecord"
     path.write_bytes(b"".join(map(framed, serialized(batch, MASKED, LABELS, max_predictions=3))))
-    found = [tf.train.Example.FromString(one.numpy()) for one in tf.data.TFRecordDataset(str(path))]
-    assert found == [tf.train.Example.FromString(example(values(row))) for row in range(2)]
+    examples = [tf.train.Example.FromString(one.numpy()) for one in tf.data.TFRecordDataset(str(path))]
+    assert examples == [tf.train.Example.FromString(example(values(row))) for row in range(2)]
     (one, _) = serialized(batch, MASKED, LABELS, max_predictions=5)  # places for masks are padded
     feature = tf.train.Example.FromString(one).features.feature
     assert list(feature["masked_lm_weights"].float_list.value) == [1, 0, 0, 0, 0]
@@ -72,10 +72,10 @@ def test_reads_what_the_published_script_writes(tmp_path, opened, monkeypatch):
     damaged = {**values(1), "segment_ids": [1, 0, 0, 0, 0, 0, 0, 0]}
     records = opened(shard(tmp_path), shard(tmp_path, example(values(1)), example(damaged), name="y.tfrecord"))
     assert (len(records), records.seq_length, records.max_predictions) == (4, 8, 3)
-    found = records.read_rows(np.array([2, 0]))
+    rows = records.read_rows(np.array([2, 0]))
     expected = IDS, MASK, SEGMENTS, MASKED.slots, MASKED.positions, MASKED.ids, LABELS
-    assert [column.tolist() for column in found] == [column[[1, 0]].tolist() for column in expected]
-    assert {column.dtype for column in found} == {np.dtype(np.int32)}
+    assert [column.tolist() for column in rows] == [column[[1, 0]].tolist() for column in expected]
+    assert {column.dtype for column in rows} == {np.dtype(np.int32)}
     with pytest.raises(DataError, match=r"y\.tfrecord: row 2: segment_ids"):  # rows are counted in each file
         records.read_rows(np.array([3]))
 

@@ -31,20 +31,20 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def words(found, tokens=TOKENS):
+def words(stored, tokens=TOKENS):
     """Returns documents as lists of sentences, these as texts."""
-    cut = found.sentence_starts
-    sentences = [" ".join(tokens[number] for number in found.ids[a:b]) for a, b in zip(cut, cut[1:])]
-    return [sentences[a:b] for a, b in zip(found.document_starts, found.document_starts[1:])]
+    cut = stored.sentence_starts
+    sentences = [" ".join(tokens[number] for number in stored.ids[a:b]) for a, b in zip(cut, cut[1:])]
+    return [sentences[a:b] for a, b in zip(stored.document_starts, stored.document_starts[1:])]
 
 
 @pytest.mark.parametrize(("pieces", "dtype"), [(len(TOKENS), "uint16"), (1 << 16, "uint16"), ((1 << 16) + 1, "uint32")])
 def test_holds_sentences_with_tokens_and_the_last_id_has_room(tmp_path, corpus, pieces, dtype):
     tokens = [*TOKENS[:-1], *(f"[unused{number}]" for number in range(1, pieces - len(TOKENS) + 1)), "bc"]
-    found = build(tmp_path / "store", corpus, WordPieceTokenizer(Vocabulary(tokens)), workers=1)
+    stored = build(tmp_path / "store", corpus, WordPieceTokenizer(Vocabulary(tokens)), workers=1)
     assert len(tokens) == pieces
-    assert words(found, tokens) == [["a bc", "d"], ["e f g"], ["h"]]
-    assert found.ids.dtype == dtype
+    assert words(stored, tokens) == [["a bc", "d"], ["e f g"], ["h"]]
+    assert stored.ids.dtype == dtype
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -54,8 +54,8 @@ def test_a_tokenizer_of_a_library_sees_the_blank_before_a_sentence(tmp_path, mon
     monkeypatch.setattr(documents, "PIECE", 4)  # a piece may begin within a document
     vocabulary = LibraryVocabulary(tokenizer_files.byte_level())
     tokenizer = tokenizer_of(vocabulary, lower_case=False)
-    found = build(tmp_path / "store", Corpus((str(tmp_path / "text.txt"),)), tokenizer, workers=workers)
-    assert words(found, vocabulary.tokens) == [["\u0120w \u0120 1", "\u0120w 2"], ["\u0120w 3", "\u0120w 4"]]
+    stored = build(tmp_path / "store", Corpus((str(tmp_path / "text.txt"),)), tokenizer, workers=workers)
+    assert words(stored, vocabulary.tokens) == [["\u0120w \u0120 1", "\u0120w 2"], ["\u0120w 3", "\u0120w 4"]]
 
 
 @pytest.mark.parametrize(("size", "workers"), [(1, 1), (3, 2), (8, 1)])
@@ -184,21 +184,21 @@ def test_half_of_the_pairs_follow_each_other_and_documents_that_are_held_out_are
     assert is_random[alone].all()
     used = np.arange(0, tokens.documents, 2)
     rows = module.build(tmp_path / "used", tokens, RowSettings(32, duplicates=5), documents=used, workers=1)
-    found = np.concatenate([document_of(tokens, rows.table[name]) for name in ("a_start", "b_start")])
-    assert set(found) == set(used)
+    documents = np.concatenate([document_of(tokens, rows.table[name]) for name in ("a_start", "b_start")])
+    assert set(documents) == set(used)
 
 
 def test_every_sentence_of_the_other_document_can_be_a_random_b(tmp_path, tokenizer):
     (tmp_path / "text.txt").write_text("a b\nc\nd e f\n\ng\nh i\nj a\nb c d\n\ne\n")
     tokens = store.build(tmp_path / "store", Corpus((str(tmp_path / "text.txt"),)), tokenizer, workers=1)
     rows = module.build(tmp_path / "rows", tokens, RowSettings(64, short_seq_prob=0, duplicates=100), workers=1)
-    found = {
+    pairs = {
         (document_of(tokens, a), b)
         for a, b, is_random in rows.table[["a_start", "b_start", "random_next"]].tolist()
         if is_random
     }
     starts = tokens.sentence_starts[:-1].tolist()
-    assert found == {(one, b) for one in range(3) for b in starts if document_of(tokens, b) != one}
+    assert pairs == {(one, b) for one in range(3) for b in starts if document_of(tokens, b) != one}
 
 
 @pytest.mark.parametrize("stretch", [module._STRETCH, 2])
@@ -231,10 +231,10 @@ def test_a_surplus_is_cut_off_the_longer(a, b, most):
     while sum(lengths) > most:
         lengths[0 if lengths[0] > lengths[1] else 1] -= 1
     draws = module._draws(1)
-    found = [module._truncated((0, a), (100, 100 + b), most, draws) for _ in range(50)]
-    assert {(a_length, b_length) for _, a_length, _, b_length in found} == {tuple(lengths)}
-    assert all(0 <= start <= a - lengths[0] and 100 <= second <= 100 + b - lengths[1] for start, _, second, _ in found)
-    assert len({(start, second) for start, _, second, _ in found}) > 1 or sum(lengths) == a + b
+    cut = [module._truncated((0, a), (100, 100 + b), most, draws) for _ in range(50)]
+    assert {(a_length, b_length) for _, a_length, _, b_length in cut} == {tuple(lengths)}
+    assert all(0 <= start <= a - lengths[0] and 100 <= second <= 100 + b - lengths[1] for start, _, second, _ in cut)
+    assert len({(start, second) for start, _, second, _ in cut}) > 1 or sum(lengths) == a + b
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])

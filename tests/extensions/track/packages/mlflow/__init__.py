@@ -45,12 +45,12 @@ class MlflowClient:
 
     def search_runs(self, experiment_ids, filter_string, max_results):
         with self._store() as store:
-            found = [
+            matching = [
                 remote
                 for remote, run in store["runs"].items()
                 if f"'{run['tags']['bert_tf.run']}'" in filter_string and run["experiment"] in experiment_ids
             ]
-        return [self.get_run(remote) for remote in found[:max_results]]
+        return [self.get_run(remote) for remote in matching[:max_results]]
 
     def get_metric_history(self, run_id, key):
         with self._store() as store:
