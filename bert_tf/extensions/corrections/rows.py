@@ -81,7 +81,8 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
             return
         if is_audit:
             values = {name: spreadsheets.original(cell) for name, cell in values.items()}
-        guid, label = cells.name(values[id_column], _ID), cells.name(values[label_column], label_column) if label_column else ""
+        guid = cells.name(values[id_column], _ID)
+        label = cells.name(values[label_column], label_column) if label_column else ""
         is_numbered = _NUMBERED.fullmatch(guid) is not None  # an id of the user's own says which row it is
         if has_text and is_numbered and not _plain((texts or {}).get(guid, values[_TEXT])).startswith(_plain(values[_TEXT])):
             why = f"the text of {guid!r} is another one in the training file, which has changed since; audit it again"
