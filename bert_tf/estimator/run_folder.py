@@ -187,8 +187,8 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
 def own_files(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the files of one's own, as dev_file, that the folder's run was trained and evaluated with, and how."""
     flags = run_layout.recorded_flags(load_record(output_dir) or {})
-    found = {name: flags[name] for name in FILES if name in flags}
-    return {**found, SKIP: flags.get(SKIP) == str(True)} if found else {}
+    paths = {name: flags[name] for name in FILES if name in flags}
+    return {**paths, SKIP: flags.get(SKIP) == str(True)} if paths else {}
 
 
 def misfits(output_dir: str | os.PathLike[str], requested: Mapping[str, Any]) -> list[str]:

@@ -135,8 +135,8 @@ def test_attention_by_blocks_and_its_gradients_agree_with_autodiff(most):
     bias = np.zeros([B, 1, 1, T])
     bias[0, ..., 3:] = -10000
     by_blocks = functools.partial(custom_gradients.attend_by_blocks, bias=bias.astype(np.float32), most=most)
-    found = with_gradients(by_blocks, *inputs, dtype=tf.float32)
-    for value, expected in zip(found, with_gradients(attention_of(bias, None), *inputs)):
+    actual = with_gradients(by_blocks, *inputs, dtype=tf.float32)
+    for value, expected in zip(actual, with_gradients(attention_of(bias, None), *inputs)):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=3e-6)
 
 
