@@ -13,7 +13,7 @@ from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, problem_of_weights, refuse_problem
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.io.log_form import log
@@ -60,8 +60,11 @@ class StartHead(Part):
             raise FlagError(f"--start_head: a head of {run.task.family.kind} has no weights; leave it out")
         reader = model_reader(self.model.prefix)
         pooler = {name: shape for name, shape in encoder_shapes(run.config).items() if parts.part_of(name) == parts.POOLER}
-        self._refuse_other(run, reader, {**shapes, **pooler})
-        rows = _rows(self.model, run.task.family.labels)
+        family, kind = run.task.family, self.model.record.get("kind")
+        if kind not in (None, family.kind):
+            raise CheckpointError(f"{reader.prefix}: its head is of {kind}, the task's of {family.kind} (--start_head)")
+        rows = _rows(self.model, family.labels)
+        _refuse_other(reader, {**shapes, **pooler}, family.kind, chosen=bool(rows))
         drawn = np.random.default_rng(run.spec.train.seed)
         values = {name: _by_label(reader[name], rows, drawn, run.config.initializer_range) for name in shapes}
         if trains_pooler(head, run.config):
@@ -74,17 +77,6 @@ class StartHead(Part):
             values=values,
         )
 
-    def _refuse_other(self, run: Run, reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        family, kind = run.task.family, self.model.record.get("kind") if self.model else None
-        if kind not in (None, family.kind):
-            raise CheckpointError(f"{reader.prefix}: its head is of {kind}, the task's of {family.kind} (--start_head)")
-        for name, shape in shapes.items():
-            if name not in reader.shapes:
-                raise CheckpointError(f"{reader.prefix}: no {name}; --start_head must name a trained model of {family.kind}")
-            if reader.shapes[name][1:] != shape[1:]:
-                sizes = f"{list(reader.shapes[name])}, not {list(shape)}"
-                raise CheckpointError(f"{reader.prefix}: {name} is {sizes}; --start_head must name an encoder of this size")
-
     def _warn_of_other_layers(self, run: Run, reader: CheckpointReader, plan: RestorePlan) -> None:
         """Warns if the head was trained on another encoder: of trained layers, the last one has changed."""
         last = f"bert/encoder/layer_{run.config.weighted_layers - 1}/output/dense/kernel"
@@ -94,6 +86,19 @@ class StartHead(Part):
                 reader.prefix,
                 self.settings.start_head,
             )
+
+
+def _refuse_other(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]], kind: str, *, chosen: bool) -> None:
+    """Raises CheckpointError for variables that are missing, of another size, or no numbers; `chosen`: rows are, by label."""
+    first = 1 if chosen else 0
+    for name, shape in shapes.items():
+        if name not in reader.shapes:
+            raise CheckpointError(f"{reader.prefix}: no {name}; --start_head must name a trained model of {kind}")
+        if reader.shapes[name][first:] != shape[first:]:
+            sizes = f"{list(reader.shapes[name])}, not {list(shape)}"
+            unnamed = "" if chosen else " (without names of its labels, with as many)"
+            raise CheckpointError(f"{reader.prefix}: {name} is {sizes}; --start_head must name a model of this size{unnamed}")
+    refuse_problem(problem_of_weights(reader, shapes))
 
 
 def _rows(model: Trained, labels: Sequence[str]) -> list[int | None]:

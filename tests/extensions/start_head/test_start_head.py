@@ -1,10 +1,12 @@
 """Trainings that begin with the head of a trained model."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints.reader import write_checkpoint
 from tests import classifier
 from tests.tiny import held, write_project
 
@@ -77,6 +79,23 @@ def test_heads_of_other_tasks_are_refused(own, first, tmp_path, capsys):
     flags = [flag for flag in own.flags(tmp_path / "out", do_train=True, start_head=folder, **files) if "data_dir" not in flag]
     assert classifier.run(*flags) != 0
     assert "its head is of classification, the task's of regression" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("broken", "labels", "problem"),
+    [
+        ({}, ["rain", "storm"], r"output_weights is \[3, \d+\], not \[2, \d+\]; .*without names of its labels, with as many"),
+        ({"output_bias": np.full(3, np.nan, np.float32)}, ["rain", "storm", "bread"], "NaN or infinite: output_bias"),
+    ],
+)
+def test_a_head_without_a_record_has_as_many_labels_and_finite_weights(own, first, tmp_path, capsys, broken, labels, problem):
+    (tmp_path / "bert").mkdir()
+    write_checkpoint(tmp_path / "bert" / "bert_model.ckpt", {**first[1], **broken})
+    for path in (own.vocab_file, own.bert_config_file):
+        shutil.copy(path, tmp_path / "bert")
+    with pytest.raises(AssertionError):
+        train(own, tmp_path / "out", labels, start_head=tmp_path / "bert" / "bert_model.ckpt")
+    assert re.search(problem, capsys.readouterr().err)
 
 
 def test_the_folder_of_the_model_is_not_trained_over(own, first, capsys):
