@@ -46,7 +46,7 @@ _REFUSED = {
 _LOG = logging.getLogger(__name__)  # as in `tokenization.casing`
 
 MOST_LAYERS = 1000
-_QUERIES = 512  # at a time, of models of long texts
+_QUERIES = 512  # at a time, of long texts
 _LARGEST = 1 << 24  # of other sizes: far beyond any model, and safe to multiply
 
 PADDING = "pad_token_id"  # a key of Hugging Face's alone
@@ -154,10 +154,12 @@ class BertConfig:
         """Tokens that a layer sees, half of them on each side; 0 for all."""
         return self.attention_window if layer % self.whole_attention_every else 0
 
-    @property
-    def queries_at_a_time(self) -> int:
-        """Tokens whose attention weights exist at a time where no dropout draws them, and no kernel attends; 0 for all."""
-        return _QUERIES if self.max_position_embeddings > 2 * _QUERIES else 0
+    def queries_at_a_time(self, longest: int) -> int:
+        """Most queries whose attention weights exist at once, for rows of up to `longest` tokens; 0 for all.
+
+        Dropout of weights, scores that are added and `--nocustom_gradients` need all of them.
+        """
+        return _QUERIES if longest > 2 * _QUERIES and self.positions in (ABSOLUTE, ROTARY) else 0
 
     @property
     def embedding_width(self) -> int:

@@ -50,6 +50,11 @@ class RestorePlan:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the checkpoint that differ, by variable
     values: Mapping[str, Array] = dataclasses.field(default_factory=dict)  # of variables that another model provides
 
+    @property
+    def provided(self) -> tuple[str, ...]:
+        """Variables that do not begin at random."""
+        return (*self.loaded, *self.values)
+
     def stored(self, name: str) -> str:
         """The name of a variable in the checkpoint."""
         return self.sources.get(name, name)

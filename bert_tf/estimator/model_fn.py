@@ -97,7 +97,7 @@ def make_model_fn(model: Model) -> ModelFn:
 def _describe(model: Model, head: Head, features: Features) -> None:
     if replicas.number() == 0:
         seen = {name: features[name] for name in (*(field.name for field in (*INPUTS, *head.inputs)), *head.targets)}
-        log_graph(seen, model.max_seq_length, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
+        log_graph(seen, model.max_seq_length, tf1.trainable_variables(), model.restore.provided if model.restore else ())
 
 
 def compute_outputs(

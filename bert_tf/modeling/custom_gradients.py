@@ -126,7 +126,8 @@ def attend_by_blocks(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: t
         context = _joined(tf.map_fn(attended, _blocks(query, size), parallel_iterations=1), query)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            queries, results, upstreams = (_blocks(rows, size) for rows in (query, context, upstream))
+            with tf.control_dependencies([upstream]):  # else weights are computed in the forward pass
+                queries, results, upstreams = (_blocks(rows, size) for rows in (query, context, upstream))
             count = tf.shape(queries)[0]
 
             def add_block(
@@ -138,15 +139,15 @@ def attend_by_blocks(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: t
                 return (
                     number + 1,
                     of_query.write(number, tf.matmul(scores, key)),
-                    of_key + tf.matmul(scores, queries[number], transpose_a=True),
-                    of_value + tf.matmul(known, upstreams[number], transpose_a=True),
+                    of_key + tf.cast(tf.matmul(scores, queries[number], transpose_a=True), tf.float32),
+                    of_value + tf.cast(tf.matmul(known, upstreams[number], transpose_a=True), tf.float32),
                 )
 
-            begin = (0, tf.TensorArray(query.dtype, count), tf.zeros_like(key), tf.zeros_like(value))
+            begin = (0, tf.TensorArray(query.dtype, count), tf.zeros(tf.shape(key)), tf.zeros(tf.shape(value)))
             _, of_query, of_key, of_value = tf.while_loop(
                 lambda number, *_: number < count, add_block, begin, parallel_iterations=1
             )
-            return [_joined(of_query.stack(), query), of_key, of_value]
+            return [_joined(of_query.stack(), query), tf.cast(of_key, key.dtype), tf.cast(of_value, value.dtype)]
 
         return context, gradient
 

@@ -219,6 +219,7 @@ class Execution:
     custom_gradients: bool = True  # hand-written; keep and recompute less
     native: bool = False  # custom CPU kernels, which must be loaded
     recompute: bool = False  # keeps only layer inputs; recomputes in backward pass
+    longest: int = 0  # tokens of the longest row; 0: unknown, up to the model's positions
     dtype: tf.DType = tf.float32  # variables, LayerNorm and softmax stay float32
     once: Once = EACH  # shares what several models in one graph compute alike
     adaptation: Adaptation = WHOLE  # in training only: trained weights have its additions merged

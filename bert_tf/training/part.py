@@ -76,6 +76,11 @@ class Part:
         del run
         return ()
 
+    def restored(self, run: Run, plan: RestorePlan) -> RestorePlan:
+        """Returns which variables the weights have, in training; may raise CheckpointError."""
+        del run
+        return plan
+
     def recorded(self, run: Run) -> Mapping[str, Any]:
         """What determines the run besides settings, for its record."""
         del run
@@ -96,11 +101,6 @@ class Part:
 
     def head(self) -> Callable[[Head], Head] | None:
         """What wraps the head in training, to change its loss; only one part of a run may."""
-
-    def restored(self, run: Run, plan: RestorePlan) -> RestorePlan:
-        """Returns which variables the weights have, in training; may raise CheckpointError."""
-        del run
-        return plan
 
     def adaptation(self, run: Run, plan: RestorePlan) -> Adaptation | None:
         """How the encoder is adapted, if not all of it is trained; only one part of a run may."""

@@ -52,8 +52,8 @@ def _later_phases(run: Run) -> tuple[Phase, ...]:
 
 
 def forward_model(run: Run) -> Model:
-    execution = speed.execution(run.spec.speed, run.machine, recompute=run.spec.train.recompute)
     tokens = run.spec.data.max_seq_length
+    execution = speed.execution(run.spec.speed, run.machine, recompute=run.spec.train.recompute, longest=tokens)
     return Model(run.config, run.family.head, execution=execution, max_seq_length=tokens)
 
 
@@ -164,7 +164,7 @@ def _watchers(run: Run, restore: RestorePlan, mean_batch: float) -> list[Hook]:
     watchers: list[Hook] = []
     if run.machine.is_chief:
         watchers += [hook for part in run.parts.values() for hook in part.hooks(run)]
-        watchers.append(describe.VariablesHook(run.output_dir, (*restore.loaded, *restore.values)))
+        watchers.append(describe.VariablesHook(run.output_dir, restore.provided))
     return [*watchers, RatesHook(mean_batch, every_n_steps=run.spec.train.log_every_n_steps or 1)]
 
 

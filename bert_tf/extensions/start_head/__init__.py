@@ -1,4 +1,4 @@
-"""A training that begins with the head of a trained model instead of a new one (docs/your_data.md)."""
+"""A training that begins with the head of a trained model instead of a new one (docs/planning.md)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class StartHead(Part):
     model: Trained | None = None  # none if nothing is trained
 
     def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
-        self.model = sources.find(self.settings.start_head, ModelOverrides(), environment=environment, needs_head=False)
+        of_model = ModelOverrides(config.model.bert_config_file, config.model.vocab_file)
+        self.model = sources.find(self.settings.start_head, of_model, environment=environment, needs_head=False)
         if not self.model.has_checkpoint:
             raise CheckpointError(f"--start_head={self.settings.start_head}: an exported model cannot be trained; name its run")
         return config
@@ -58,6 +59,8 @@ class StartHead(Part):
         shapes = head.variables(run.config)
         if not shapes:
             raise FlagError(f"--start_head: a head of {run.task.family.kind} has no weights; leave it out")
+        if run.new_parts:
+            raise FlagError("--start_head: its head was trained on the layers that begin anew here: add --reinit_layers=0")
         reader = model_reader(self.model.prefix)
         pooler = {name: shape for name, shape in encoder_shapes(run.config).items() if parts.part_of(name) == parts.POOLER}
         family, kind = run.task.family, self.model.record.get("kind")
@@ -69,18 +72,16 @@ class StartHead(Part):
         values = {name: _by_label(reader[name], rows, drawn, run.config.initializer_range) for name in shapes}
         if trains_pooler(head, run.config):
             values.update({name: reader[name] for name in pooler})
+        loaded, initialized = (tuple(n for n in names if n not in values) for names in (plan.loaded, plan.initialized))
+        plan = dataclasses.replace(plan, loaded=loaded, initialized=initialized, values=values)
         self._warn_of_other_layers(run, reader, plan)
-        return dataclasses.replace(
-            plan,
-            loaded=tuple(name for name in plan.loaded if name not in values),
-            initialized=tuple(name for name in plan.initialized if name not in values),
-            values=values,
-        )
+        return plan
 
     def _warn_of_other_layers(self, run: Run, reader: CheckpointReader, plan: RestorePlan) -> None:
-        """Warns if the head was trained on another encoder: of trained layers, the last one has changed."""
-        last = f"bert/encoder/layer_{run.config.weighted_layers - 1}/output/dense/kernel"
-        if last in plan.loaded and not np.array_equal(reader[last], model_reader(run.weights.prefix)[plan.stored(last)]):
+        """Warns if the head was trained on another encoder."""
+        own = model_reader(run.weights.prefix)
+        names = [name for name in plan.loaded if name in encoder_shapes(run.config)]
+        if any(name not in reader.shapes or not np.array_equal(reader[name], own[plan.stored(name)]) for name in names[::-1]):
             log.warning(
                 "--start_head: %s has other layers than this training begins with; --init_checkpoint=%s has both",
                 reader.prefix,
@@ -116,10 +117,11 @@ def _rows(model: Trained, labels: Sequence[str]) -> list[int | None]:
 
 
 def _by_label(stored: Array, rows: Sequence[int | None], drawn: np.random.Generator, scale: float) -> Array:
-    """Returns the rows of stored weights [labels, ...]; new ones begin as those of a new head: biases at 0."""
+    """Returns the rows of stored weights [labels, ...]; new ones begin like those of a new head, biases at 0."""
     if not rows:
         return stored
-    new = drawn.normal(0.0, scale, (len(rows), *stored.shape[1:])) if stored.ndim > 1 else np.zeros(len(rows))
+    of_row = stored.shape[1:]
+    new = drawn.normal(0.0, scale, (len(rows), *of_row)).clip(-2 * scale, 2 * scale) if of_row else np.zeros(len(rows))
     return np.stack([new[row] if known is None else stored[known] for row, known in enumerate(rows)]).astype(np.float32)
 
 

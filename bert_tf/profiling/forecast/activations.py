@@ -167,7 +167,8 @@ def layer_blocks(
 
     `reads` has the matrices whose gradients are computed.
     """
-    at_a_time = 0 if window or not custom_gradients or config.attention_probs_dropout_prob else config.queries_at_a_time
+    keeps_all = window or not custom_gradients or config.attention_probs_dropout_prob
+    at_a_time = 0 if keeps_all else config.queries_at_a_time(shape.tokens)
     counts = elements(shape, config, selected=selected, window=window, at_a_time=at_a_time)
     attention: Iterable[Kept] = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     attention = _ATTENTION_BY_BLOCKS if at_a_time else attention

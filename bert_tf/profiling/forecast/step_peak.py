@@ -346,9 +346,7 @@ def inference_peak(config: BertConfig, *, examples: int, length: int, number: in
 
     A trace of BERT-Base at lengths 16 to 512 takes 0.56 of it with one operation at a time; a GPU runs several.
     """
-    sizes = elements(
-        Shape(examples, length, examples * length, number), config, selected=None, at_a_time=config.queries_at_a_time
-    )
+    sizes = elements(Shape(examples, length, examples * length, number), config, selected=None)
     attention = 2 * sizes[ROWS] + 2 * sizes[PADDED] + 2 * sizes[QUERIES] + 2 * sizes[SCORES]
     feed_forward = 3 * sizes[ROWS] + sizes[SELECTED] + 3 * sizes[WIDE]
     return max(attention, feed_forward) * number

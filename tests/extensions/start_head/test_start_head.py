@@ -61,11 +61,12 @@ def test_layers_of_another_encoder_are_warned_of(own, first, tmp_path, caplog):
     assert re.search(r"has other layers than this training begins with; --init_checkpoint=\S+ has both", caplog.text)
 
 
-def test_another_head_is_another_run(own, first, tmp_path):
+def test_another_head_is_another_run(own, first, tmp_path, capsys):
     folder, _ = first
     train(own, tmp_path / "out", ["rain", "storm", "bread"], start_head=folder)
     with pytest.raises(AssertionError):
         train(own, tmp_path / "out", ["rain", "storm", "bread"])
+    assert "start_head" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_heads_of_other_tasks_are_refused(own, first, tmp_path, capsys):
@@ -96,6 +97,12 @@ def test_a_head_without_a_record_has_as_many_labels_and_finite_weights(own, firs
     with pytest.raises(AssertionError):
         train(own, tmp_path / "out", labels, start_head=tmp_path / "bert" / "bert_model.ckpt")
     assert re.search(problem, capsys.readouterr().err)
+
+
+def test_layers_that_begin_anew_have_no_trained_head(own, first, tmp_path, capsys):
+    with pytest.raises(AssertionError):
+        train(own, tmp_path / "out", ["rain", "storm"], start_head=first[0], reinit_layers=1)
+    assert "add --reinit_layers=0" in capsys.readouterr().err
 
 
 def test_the_folder_of_the_model_is_not_trained_over(own, first, capsys):
