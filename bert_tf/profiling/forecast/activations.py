@@ -104,7 +104,7 @@ _GATE = (Kept("gate", WIDE), Kept("product", WIDE, for_weights=OUTPUT))  # besid
 _Need = tuple[Mapping[str, float], Mapping[str, float]]
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place, except for two tensors.
 _ATTENTION_NEED: _Need = ({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
-_NEED_BY_BLOCKS: _Need = ({SCORES: 4, QUERIES: 3, SELECTED: 1}, {SCORES: 6, QUERIES: 5, PADDED: 4, SELECTED: 3})
+_NEED_BY_BLOCKS: _Need = ({SCORES: 3, QUERIES: 3, SELECTED: 1}, {SCORES: 4, QUERIES: 5, PADDED: 4, SELECTED: 3})
 # Scores by distance are made of rows twice as wide, of which two exist at a time.
 _RELATIVE_NEED: _Need = ({SCORES: 5}, {SCORES: 5})
 _CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's do not exist yet while GELU is computed
