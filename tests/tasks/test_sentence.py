@@ -1,5 +1,7 @@
 """Sentences: labels as numbers, from logits to scores, metrics and mistakes, by hand and other formulas."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
@@ -152,6 +154,21 @@ def test_the_surest_mistakes_come_first(head, logits, labels, kept, expected):
         (*two, error) for _, *two, _, error in expected
     ]
     assert [one["confidence"] for one in worst] == [sure if sure is None else pytest.approx(sure) for *_, sure, _ in expected]
+
+
+def test_a_mistake_by_a_decision_rule_is_as_sure_as_what_is_predicted_and_no_label_is_no_mistake():
+    examples = [SentenceExample(f"dev-{number}", "text") for number in range(3)]
+
+    def confidences(head, logits, labels, decision):
+        found = most_confident(head, ("no", "yes"), examples, np.array(logits), np.array(labels), decision)
+        return {one["id"]: one["confidence"] for one in found}
+
+    # Probabilities of "yes": 1/4, 9/10, 1/10.
+    pairs, decision = [[LOG_3, 0], [0, LOG_9], [LOG_9, 0]], Decision(thresholds=(0.2,))
+    assert confidences(PAIR, pairs, [0, 0, 1], decision) == pytest.approx({"dev-1": 0.9, "dev-2": 0.9, "dev-0": 0.25})
+    assert confidences(PAIR, pairs, [0, 0, 1], dataclasses.replace(decision, abstain_below=0.5)).keys() == {"dev-1", "dev-2"}
+    several = confidences(SETS, [[LOG_9, -LOG_3]], [[1, 0]], Decision(thresholds=(0.5, 0.2)))
+    assert several == pytest.approx({"dev-0": 0.25})
 
 
 @pytest.mark.parametrize(("classes", "has_matrix"), [(1000, True), (1001, False)])

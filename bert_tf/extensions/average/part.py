@@ -19,7 +19,7 @@ from bert_tf.training.run import Run
 class AverageOfLast(Part):
     def check(self, run: Run) -> Iterator[str]:
         """An average is made at the end of training: it can be evaluated later, but not changed."""
-        count, folder = self.settings.average_last, run.weights.folder
+        count, folder = self.settings.average_last, run.run_dir
         if not run.spec.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
             yield f"--average_last={count}: {folder} was trained without it; leave the flag out"
 

@@ -83,10 +83,11 @@ def most_confident(
 ) -> list[dict[str, Any]]:
     """Returns at most `kept` mistakes, most confident (regression: largest error) first; logits [E, L].
 
-    `confidence` is a probability, for multi-label that of the surest wrong label; `error` is predicted minus true number.
+    `confidence` is the probability of what is predicted, for multi-label that of the surest wrong label; `error` is predicted
+    minus true number. An example without a label, by the decision rule, is no mistake.
     """
     predicted = scores.predictions(head.kind, logits, decision)
-    sureness = _sureness(head.kind, logits, predicted, label_ids)  # [E]
+    sureness = np.where(scores.abstains(logits, predicted, decision), 0.0, _sureness(head.kind, logits, predicted, label_ids))
     order = np.argsort(-sureness, kind="stable")[:kept]
     chosen = [int(index) for index in order if sureness[index] > 0]
     right = scores.decode(head.kind, label_ids[chosen], label_names)
@@ -113,8 +114,8 @@ def _sureness(kind: str, logits: scores.Logits, predicted: LabelArray, label_ids
         errors: scores.Logits = np.abs(probabilities[:, 0] - label_ids)
         return errors
     if kind == CLASSIFICATION:
-        sure: scores.Logits = np.where(predicted == label_ids, 0.0, probabilities.max(axis=-1))
+        sure: scores.Logits = np.where(predicted == label_ids, 0.0, probabilities[np.arange(len(predicted)), predicted])
         return sure
-    of_labels = np.where(predicted == label_ids, 0.0, np.maximum(probabilities, 1.0 - probabilities))  # [E, L]
+    of_labels = np.where(predicted == label_ids, 0.0, np.where(predicted, probabilities, 1.0 - probabilities))  # [E, L]
     surest: scores.Logits = of_labels.max(axis=-1)
     return surest

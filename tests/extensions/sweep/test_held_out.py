@@ -34,6 +34,8 @@ def trained(project, tmp_path_factory):
         task_name="MRPC",
         output_dir=str(folder),
         eval_every_n_steps=2,
+        save_checkpoints_steps=2,
+        average_last=2,
         calibrate=True,
         submission_zip=True,
         **actions,
