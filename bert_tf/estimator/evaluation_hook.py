@@ -37,19 +37,24 @@ class EvaluationPlan:
     patience: int = 0  # evaluations without improvement before stop; 0: never
     target: Target | None = None  # result whose first step is recorded; None: none
     stop_at_target: bool = False  # whether training ends there
+    begin: int = 0  # step at which a finished run is extended: earlier evaluations end nothing
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
         """Returns the step of an early end, considering steps up to `up_to`; None if the run continues."""
-        lines = evaluations.read_evaluations(output_dir, up_to=up_to)
+        lines = self._lines(output_dir, up_to)
         ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
         return min((step for step in ends if step is not None), default=None)
+
+    def _lines(self, output_dir: str | os.PathLike[str], up_to: int) -> list[evaluations.Line]:
+        lines = evaluations.read_evaluations(output_dir, up_to=up_to)
+        return [line for line in lines if evaluations.step_of(line) > self.begin]
 
     def _reached_at(self, lines: Sequence[evaluations.Line]) -> int | None:
         line = self.target.first(lines) if self.target and self.stop_at_target else None
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        if self.target is not None and self._reached_at(evaluations.read_evaluations(output_dir, up_to=step)) == step:
+        if self.target is not None and self._reached_at(self._lines(output_dir, step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"
 

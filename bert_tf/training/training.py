@@ -194,7 +194,7 @@ def _conditions(run: Run) -> diagnosis.Setting:
     )
 
 
-def _evaluation_plan(run: Run, make_forward: Callable[[], Forward]) -> EvaluationPlan | None:
+def _evaluation_plan(run: Run, make_forward: Callable[[], Forward], begin: int) -> EvaluationPlan | None:
     train = run.spec.train
     if run.selection_metric is None:
         return None
@@ -223,6 +223,7 @@ def _evaluation_plan(run: Run, make_forward: Callable[[], Forward]) -> Evaluatio
         patience=train.early_stopping_patience,
         target=run.target,
         stop_at_target=train.stop_at_target,
+        begin=begin,
     )
 
 
@@ -247,7 +248,7 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
         keep_checkpoint_max=settings.keep_checkpoint_max,
         check_replicas_every_n_steps=_checked_every(run),
         batching=speed.batching(run.spec.speed, run.spec.data.max_seq_length),
-        evaluation=_evaluation_plan(run, make_forward),
+        evaluation=_evaluation_plan(run, make_forward, begin),
         setting=_conditions(run),
         then=later,
         at_end=at_end,

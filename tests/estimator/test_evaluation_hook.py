@@ -202,6 +202,15 @@ def test_log_and_tensorboard_get_step_results_and_the_best_and_no_graph(tmp_path
     assert b"of_training" not in file.read_bytes()
 
 
+def test_evaluations_before_an_extension_do_not_end_it(tmp_path):
+    falling = {2: 0.9, 4: 0.8, 6: 0.7, 8: 0.6, 10: 0.5}
+    evaluations.write(tmp_path, [evaluations.line(step, {"eval_accuracy": value}) for step, value in falling.items()])
+    for begin, expected in ((0, 6), (4, 10)):
+        plan = EvaluationPlan(2, Weights, dict, "eval_accuracy", patience=2, begin=begin)
+        assert plan.stopped_at(tmp_path, up_to=TOTAL) == expected
+    assert plan.stopped_at(tmp_path, up_to=4) is None
+
+
 # From here on with a model that trains, and is evaluated every 6 of 18 steps.
 
 DEV = toy.features(13, seed=1)
