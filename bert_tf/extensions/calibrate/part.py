@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bert_tf.errors import FlagError
-from bert_tf.extensions.calibrate import fit
+from bert_tf.extensions.calibrate import fit, rules
 from bert_tf.io.log_form import log
+from bert_tf.settings import changed
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.training.part import Part, Predict
@@ -17,6 +20,11 @@ class Calibration(Part):
         examples = sum(len(run.examples[split]) for split in splits)
         fit.check(run.family, examples, data=", ".join(splits), rules=self.settings.rules)
         return ()
+
+    def repeated(self, run: Run) -> dict[str, Any]:
+        del run
+        threshold = self.settings.rules.threshold
+        return {**changed(self.settings), **({"threshold": rules.anywhere(threshold)} if threshold else {})}
 
     def decision(self, run: Run, predict: Predict, checkpoint: str) -> Decision:
         """Writes the rule beside the weights, too; if none fits, the published one applies: the training is done."""

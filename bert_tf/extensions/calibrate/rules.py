@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ def check(threshold: str | None, abstain: str | None, sets: float | None) -> Non
         _abstain_rule(abstain)
     if sets is not None and not 0.0 < sets < 1.0:
         raise FlagError(f"--sets={sets:g}: is a share between 0 and 1, such as 0.9")
+
+
+def anywhere(rule: str) -> str:
+    """A threshold's rule that means the same in any working directory."""
+    kind, _, path = rule.partition(":")
+    return f"{kind}:{Path(path).resolve()}" if kind == _COST else rule
 
 
 def threshold(text: str, shares: Floats, labels: Labels) -> float | None:

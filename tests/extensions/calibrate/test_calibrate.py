@@ -16,6 +16,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks.decision import PUBLISHED
 from tests import classifier
 from tests.extensions.export.runs import CASES, write_run
+from tests.training import reading
 
 TEXTS = ["rain and the storm", "soup", "the wind came near", "B\u00e9d's wind"]
 CLASSES = CASES["texts"]
@@ -197,11 +198,19 @@ def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path):
     assert classifier.run(*task, *flags, *ways) == 0
     written = (out / "predictions.tsv").read_text()
     assert written.splitlines()[0].endswith("\tlabel_set")
+    assert " --calibrate=True --sets=0.8" in reading.record(out)["command"]
     (temperature,) = json.loads((out / "decision.json").read_text())["temperatures"]
     assert temperature != 1.0
     (out / "predictions.tsv").unlink()
     assert classifier.run(*task, "--do_predict") == 0
     assert (out / "predictions.tsv").read_text() == written
+
+
+def test_the_command_that_repeats_a_run_names_the_costs_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "costs.json").write_text('{"false_positive": 1, "false_negative": 5}')
+    part = Calibration(CalibrationSettings(calibrate=True, rules=RuleSettings(threshold="cost:costs.json")))
+    assert part.repeated(None) == {"calibrate": True, "threshold": f"cost:{tmp_path}/costs.json"}
 
 
 def test_the_command_prints_the_calibration_error_before_and_after(run, dev, capsys):
