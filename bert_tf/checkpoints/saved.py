@@ -79,9 +79,9 @@ def go_on_from(prefix: str) -> None:
     folder = Path(prefix).parent
     remaining = listed(folder)
     if _named(folder) != prefix or not remaining:
-        step = _step(prefix)
+        step = step_of(prefix)
         complete = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
-        remaining = [other for other in complete if _step(other) <= step]
+        remaining = [other for other in complete if step_of(other) <= step]
         for newer in complete[len(remaining) :]:
             _set_aside(newer)
         write_list(folder, Path(prefix).name, [Path(other).name for other in remaining])
@@ -107,7 +107,7 @@ def _set_aside(prefix: str) -> None:
 def delete_set_aside(prefix: str) -> None:
     """Deletes checkpoints set aside up to this one, once training has reached it again."""
     aside = Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*")
-    passed = [path for path in aside if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix)]
+    passed = [path for path in aside if step_of(path.name.partition(_ASIDE)[0]) <= step_of(prefix)]
     if passed:
         optimizer_state.to_disk(prefix)
     for path in sorted(passed, key=lambda path: path.suffix != ".index"):  # data without an index are no checkpoint
@@ -220,10 +220,10 @@ def _state(folder: str | os.PathLike[str]) -> CheckpointState | None:
 def _by_step(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the prefixes that have an index, the newest first."""
     names = [path.stem for path in Path(folder).glob(f"{CHECKPOINTS}.index") if _PART.fullmatch(path.name)]
-    return sorted((os.path.join(folder, name) for name in names), key=_step, reverse=True)
+    return sorted((os.path.join(folder, name) for name in names), key=step_of, reverse=True)
 
 
-def _step(prefix: str) -> int:
+def step_of(prefix: str) -> int:
     match = re.search(r"-(\d+)$", prefix)
     return int(match[1]) if match else -1
 

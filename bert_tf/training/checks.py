@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import model_formats, weight_files
+from bert_tf.checkpoints import model_formats, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import model_reader
@@ -162,6 +162,7 @@ def _of_trained(run: Run) -> Iterator[str]:
     family = run.task.family.as_trained(run_folder.trained(run.weights.folder))  # inherited settings may be overridden
     yield from run_folder.misfits(run.weights.folder, family.record())
     yield from _of_average(run)
+    yield from _of_other_weights(run)
     if run.target:
         from bert_tf.estimator.evaluations import read_evaluations
 
@@ -176,3 +177,11 @@ def _of_average(run: Run) -> Iterator[str]:
     if train.ema is not None and train.ema != was:
         earlier = "without --ema" if was is None else f"with --ema={was:g}"
         yield f"--ema={train.ema:g}: {folder} was trained {earlier}; leave the flag out"
+
+
+def _of_other_weights(run: Run) -> Iterator[str]:
+    """The results in a run's folder, which its page and its card show, are of the weights that commands use."""
+    own = saved.best_or_newest(run.output_dir)
+    is_another = own is not None and Path(own).resolve() != Path(run.weights.prefix).resolve()
+    if run.spec.actions.do_eval and is_another and run.results_dir == run.output_dir:
+        yield f"{run.weights.prefix}: its results would replace those of {own}; name a new --output_dir for them"

@@ -72,7 +72,7 @@ class Inference:
         published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         note = SAMPLE_NOTE if run.data.is_sample else ""
         results.warn_of_other_rows(run.results_dir, evaluations)
-        more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run)}
+        more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run), **self._steps_of_averages()}
         values = results.write_evaluation(run.results_dir, evaluations, step=self.step, note=note, more=more, averages=averages)
         results.write_mistakes(run.results_dir, wrong)
         report_to_tensorboard(run.output_dir, values, self.step, checkpoint=self._checkpoint)
@@ -104,6 +104,10 @@ class Inference:
             self.forward().load(previous)
             self._checkpoint = previous
         return by_kind
+
+    def _steps_of_averages(self) -> dict[str, int]:
+        """Entries of eval_results.json: an average is of the last step, the run's own weights perhaps of the best."""
+        return {f"global_step_{kind}": saved.step_of(average) for kind, average in self._averages().items()}
 
     def _averages(self) -> dict[str, str]:
         """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""

@@ -77,7 +77,8 @@ class Model:
         except OutputError:
             return Run("", self.trained.folder, {}, (), (), (), ())
         own, average = run.own, name if name in run_layout.AVERAGES else ""
-        if own is None or own.results.get("global_step") != self.step:
+        step = own and own.results.get(f"global_step_{name}", own.results.get("global_step"))
+        if own is None or step != self.step:
             return dataclasses.replace(run, evaluated=())
         every = {split_and_average(title): details for title, details in own.splits.items()}
         splits = {split: details for (split, of_weights), details in every.items() if of_weights == average}

@@ -162,6 +162,9 @@ def test_a_folder_of_averages_has_their_results_and_the_best_checkpoint_says_how
     for name in ("ema", "best"):
         runs.write_run(run / name, runs.MRPC)
     assert "accuracy | 0.7500 |" in card(run / "ema")
+    results = json.loads((run / "eval_results.json").read_text())  # the best checkpoint may be of another step
+    example.write_json(run / "eval_results.json", {**results, "global_step": 5, "global_step_ema": 7})
+    assert "accuracy | 0.7500 |" in card(run / "ema")
     text = card(run)  # of the best checkpoint, whose results are missing
     assert "Not measured" in text
     assert "chosen by its results on dev" in text
