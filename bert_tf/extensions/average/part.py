@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,18 +28,29 @@ class AverageOfLast(Part):
         del run
         return {"average_last": self.settings.average_last}
 
+    def claimed(self, run: Run) -> None:
+        """Lists checkpoints of interruptions first, so that they are deleted before those to average."""
+        prefixes = saved.listed(run.output_dir)
+        newest = max(prefixes, key=saved.step_of, default=None)
+        if newest is not None and newest == saved.newest(run.output_dir).prefix:
+            in_order = sorted(prefixes, key=lambda prefix: _is_due(saved.step_of(prefix), run))
+            saved.write_list(run.output_dir, Path(newest).name, [Path(prefix).name for prefix in in_order])
+
     def trained(self, run: Run, step: int) -> None:
         """Averages only checkpoints that are saved regardless of interruptions."""
-        count, train = self.settings.average_last, run.spec.train
-        every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
-        due = {due for steps in every for due in range(steps, step, steps)}
-        last = sorted({*due, step})[-count:]
+        count = self.settings.average_last
+        last = sorted({*filter(functools.partial(_is_due, run=run), range(1, step)), step})[-count:]
         prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, step)) for step in last]
         existing = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
         if len(existing) < count:
             log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(existing))
         average = keep_mean(run.output_dir, existing, step)
         log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in existing), average)
+
+
+def _is_due(step: int, run: Run) -> bool:
+    train = run.spec.train
+    return any(every and step % every == 0 for every in (train.save_checkpoints_steps, train.eval_every_n_steps))
 
 
 def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:

@@ -1,11 +1,13 @@
 """Averages of the weights in a whole job: what is kept, evaluated, said and shown."""
 
 import shutil
+import signal
 
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.estimator.hooks import StopOnSignalHook
 from tests import classifier
 from tests.tiny import SIZES, held
 from tests.training import reading
@@ -28,6 +30,9 @@ def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
     assert reading.text_results(trained).keys() == names
     assert [reading.results(trained)[f"global_step_{kind}"] for kind in KINDS] == [5, 5]
     by_title = reading.results(trained)["splits"]
+    assert list(by_title) == splits
+    assert by_title["dev (ema)"]["loss"] == float(reading.text_results(trained)["eval_loss_ema"]) != by_title["dev"]["loss"]
+    assert by_title["dev (ema)"]["intervals_95"].keys() == {"accuracy", "f1"}
     assert sorted({line["split"] for line in reading.objects(trained / "wrong_examples.jsonl")}) == splits
     evaluations = reading.objects(trained / "evaluations.jsonl")
     assert [line["step"] for line in evaluations] == [3, 5]
@@ -71,6 +76,24 @@ def assert_average(folder, *steps):
     for name in average.keys() - {"global_step"}:
         expected = np.mean([part[name] for part in parts], axis=0, dtype=np.float64)
         np.testing.assert_allclose(average[name], expected, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_an_interrupted_training_averages_the_same_checkpoints(project, tmp_path, monkeypatch):
+    """Also if no more are kept than are averaged: the interruption adds one."""
+    folder, after_run, calls = tmp_path / "out", StopOnSignalHook.after_run, []
+    settings = {"average_last": 3, "keep_checkpoint_max": 3, "save_checkpoints_steps": 2, "num_train_steps": 5}
+
+    def interrupting(hook, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return after_run(hook, *arguments)
+
+    monkeypatch.setattr(StopOnSignalHook, "after_run", interrupting)
+    assert classifier.run(*project.flags(folder, **settings)) == 130
+    assert (folder / "model.ckpt-3.index").exists()
+    assert classifier.run(*project.flags(folder, **settings)) == 0
+    assert_average(folder, 2, 4, 5)
 
 
 def test_the_last_are_averaged_and_how_many_may_be_changed_but_not_the_moving_average(project, trained, tmp_path, capsys):
