@@ -361,6 +361,14 @@ def test_corrections_of_the_teachers_rows_are_those_of_the_student(tmp_path):
     assert command._settings_of(str(tmp_path)) == {"task_name": "RTE", "exclude_rows": "/audit.csv"}
 
 
+def test_a_teacher_whose_record_names_no_data_needs_a_flag_for_it(tmp_path):
+    (tmp_path / "run_config.json").write_text(json.dumps({"command": "", "training": {"task_name": "RTE"}}))
+    with pytest.raises(FlagError, match="its record names no data, as of --folds"):
+        command.configured(teacher=str(tmp_path))
+    for flag in ("task_name", "data_dir"):
+        assert command.configured(teacher=str(tmp_path), **{flag: "RTE"}).data.task_name == "RTE"
+
+
 def test_layers_are_spaced_evenly_and_end_with_the_last():
     assert DistillSettings(student_layers=3).layers(6) == (1, 3, 5)
     assert DistillSettings(student_layers=2).layers(6) == (2, 5)
