@@ -108,6 +108,8 @@ def run_all(settings: SweepSettings) -> Sweep:
         raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
+    if settings.hold_out and "threshold" in {**file.fixed, **file.grid}:
+        raise FlagError("--hold_out: dev is measured without a threshold, so leave out threshold; choose one for the best run")
     if settings.launch == SLURM:
         slurm_launch.refuse_unwritable(folder.absolute())
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))

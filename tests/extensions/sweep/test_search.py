@@ -216,12 +216,13 @@ SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=sl
         ({"search": "tpe", "spread": True}, "--spread belongs to a grid"),
         ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
         ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
+        ({"hold_out": 0.5}, "--hold_out: dev is measured without a threshold, so leave out threshold"),
         ({"with_grid": True}, "--with_grid belongs to --search=random or --search=tpe"),
         *((of_slurm, SLURM) for of_slurm in ({"launch": "slurm"}, {"nodes": 2}, {"launch": "ray", "slurm": "--time=1:00"})),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, settings, problem):
-    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4}}")
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4}, threshold: f1}")
     with pytest.raises(BertError) as caught:
         run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))
     assert str(caught.value).startswith(problem)
