@@ -266,17 +266,26 @@ def recipe_of(
     default_checkpoint: bool,
     sample_data: bool,
 ) -> Recipe:
-    """The recipe of a run, without settings that are given: that of a part, else of the family and the default checkpoint."""
-    for name, part in parts.items():
-        proposed = part.recipe(family, examples)
-        if proposed is not None:
-            return Recipe(_left_open(settings, proposed), f"of {name}")
+    """The recipe of a run, without settings that are given: that of its parts, else of the family and the checkpoint."""
+    proposed = {name: values for name, part in parts.items() if (values := part.recipe(family, examples)) is not None}
+    if proposed:
+        return _recipe_of_parts({name: _left_open(settings, values) for name, values in proposed.items()})
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
     if default_checkpoint:
         recipe.update(settings.program.recipe)
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
     return Recipe(_left_open(settings, recipe))
+
+
+def _recipe_of_parts(recipes: Mapping[str, Mapping[str, float | str]]) -> Recipe:
+    """All that parts propose; FlagError if they propose different values of a setting."""
+    names, merged = " and ".join(recipes), {name: value for values in recipes.values() for name, value in values.items()}
+    for name in merged:
+        values = [proposed[name] for proposed in recipes.values() if name in proposed]
+        if len({*values}) > 1:
+            raise FlagError(f"--{name}: the recipes of {names} have {' and '.join(map(str, values))}; give one of them")
+    return Recipe(merged, f"of {names}")
 
 
 def dropped_recipe(settings: RunSpec, recipe: Recipe) -> dict[str, float | str]:

@@ -309,9 +309,8 @@ def test_another_run_starts_from_one_with_updates(own, trained, tmp_path):
 
 def test_a_student_has_updates_of_its_teachers_layers(own, trained, tmp_path):
     out = tmp_path / "out"
-    bert_tf.distill(
-        trained, data_dir=own.data_dir, output_dir=out, lora_rank=2, student_layers=1, num_train_steps=2, learning_rate=0.01
-    )
+    decided = {"num_train_steps": 2, "learning_rate": 0.01, "train_batch_size": 8}
+    bert_tf.distill(trained, data_dir=own.data_dir, output_dir=out, lora_rank=2, student_layers=1, **decided)
     teacher, student = model_reader(adapter.read_adapter(out).parent), model_reader(out / "model.ckpt-2")
     ours = "bert/encoder/layer_0/output/dense/kernel"
     np.testing.assert_array_equal(student[ours], teacher[ours.replace("layer_0", "layer_1")])
