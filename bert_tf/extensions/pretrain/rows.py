@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -23,6 +24,7 @@ NEXT_LABELS = Field("next_sentence_labels")
 DOCUMENTS = Field("documents", ROW, in_batches=False)  # document of each row; for intervals
 FIELDS = (POSITIONS, IDS, NEXT_LABELS)
 
+_MOST = 100 * 8  # rows of an evaluation by default: --max_eval_steps, of published batches
 NEXT, RANDOM = "next", "random"  # relation of the second text to the first
 
 
@@ -238,7 +240,10 @@ class TextRows(OnDisk):
 
     @property
     def digest(self) -> str:
-        return self.rows.digest
+        """Of the documents, and if they are cut to another number than by default, of that number."""
+        is_usual = self._most == _MOST or isinstance(self._numbers, range)
+        whole = self.rows.digest
+        return whole if is_usual else hashlib.sha256(f"{whole} {self._most}".encode()).hexdigest()
 
     @functools.cached_property
     def _numbers(self) -> Numbers | range:
