@@ -159,7 +159,7 @@ class Features:
             ours["example_ids"], others["example_ids"] = self._numbers, other._numbers + np.int32(self.examples)
         columns = {name: np.concatenate([ours[name], others[name]]) for name in ours}
         truncated = self.truncated + other.truncated
-        return Features.from_columns(columns, self.fields, truncated=truncated, together=self.together)
+        return Features.from_columns(columns, self.fields, truncated=truncated, together=self.together or other.together)
 
     @property
     def _numbers(self) -> IntArray:

@@ -142,6 +142,12 @@ def together(rows=(3, 1, 2)) -> Features:
     )
 
 
+def test_rows_that_stay_together_do_so_after_others():
+    both = together((1, 1)).followed_by(together())
+    alone = dataclasses.replace(together((1, 1)), example_ids=None, together=False).followed_by(together())
+    assert (both.units, alone.units, alone.unit_rows.tolist()) == (5, 5, [1, 1, 3, 1, 2])
+
+
 def test_units_are_rows_unless_rows_stay_together():
     assert (features().units, features().unit_lengths.tolist()) == (3, [6, 3, 6])
     assert features().rows_of(np.array([2, 0])).tolist() == [2, 0]

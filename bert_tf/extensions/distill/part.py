@@ -39,7 +39,7 @@ from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.part import Part
-from bert_tf.training.run import Run, features
+from bert_tf.training.run import Run, features, together
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import ModelSettings
 
@@ -142,7 +142,7 @@ class Distillation(Part):
         teacher, labelled = self.teacher, cast(Features, rows)  # all tasks with labels are in memory
         columns = _with(labelled, LABELLED, np.ones(len(labelled), np.float32))
         if UNLABELLED in run.examples:
-            more = features(run, UNLABELLED)
+            more = together(features(run, UNLABELLED), run.task.family)
             columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
         fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.make_head(teacher.head)).outputs]
         folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
