@@ -29,12 +29,16 @@ def others(tmp_path_factory, project):
     labels = {"task_name": "MRPC", "kind": "classification", "labels": ["1", "0"]}
     write_run(folder / "other", project, steps=(20,), record=labels)
     write_run(folder / "wide", project, steps=(20,), layers=2)
+    record = json.loads((write_run(folder / "long", project, steps=(20,)) / "run_config.json").read_text())
+    record["training"]["max_seq_length"] = 64
+    (folder / "long" / "run_config.json").write_text(json.dumps(record))
     config = json.loads((write_run(folder / "relu", project, steps=(20,)) / "bert_config.json").read_text())
     (folder / "relu" / "bert_config.json").write_text(json.dumps({**config, "hidden_act": "relu", "hidden_dropout_prob": 0.5}))
     return {
         "hf": huggingface.write_folder(folder / "hf"),
         "other": folder / "other",
         "wide": folder / "wide",
+        "long": folder / "long",
         "relu": folder / "relu",
     }
 
@@ -112,6 +116,7 @@ FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoint
         ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: weights must be at least 0"),
         ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
         ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the same labels as"),
+        ("average {run} {long} --output={out}", "{long}/model.ckpt-20: not the same max seq length as"),
         ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: not the same num hidden layers as"),
         ("average {run} {relu} --output={out}", "{relu}/model.ckpt-20: not the same hidden act as"),
     ],
