@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import run_layout
 from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import SIMILARITY
+from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.decision import DECISION
 
@@ -48,6 +50,9 @@ def averaging(models: Sequence[Trained], inference: InferenceOptions) -> Inferen
 def comparable(models: Sequence[Trained]) -> list[Trained]:
     """The models without their decision rules; CheckpointError unless their outputs mean the same."""
     plain = [model.undecided for model in models]
+    decided = next((model for model in models if DECISION in model.record), None)
+    if decided is not None:
+        log.warning("%s: its %s is not followed: predictions are those of the mean", decided.prefix, run_layout.DECISION)
     first, *others = plain
     if first.head.kind == SIMILARITY:
         raise CheckpointError(f"{first.prefix}: vectors of different models cannot be averaged")

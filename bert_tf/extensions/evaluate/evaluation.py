@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from bert_tf import run_layout
 from bert_tf.batch import loading, trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.engine import Engine, InferenceOptions
@@ -23,6 +24,7 @@ from bert_tf.features.columns import Features
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example, Family, Task
+from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.families import rules_of, with_rules
 
 T = TypeVar("T")
@@ -104,6 +106,14 @@ def leave_out_outdated(
         log.warning(text, dropped)
 
 
+def _warn_of_rules(models: Sequence[Trained]) -> None:
+    """Warns where one checkpoint of a folder has a decision rule, which makes its row another."""
+    folders = [os.path.dirname(model.prefix) for model in models]
+    for model, folder in zip(models, folders):
+        if DECISION in model.record and folders.count(folder) > 1:
+            log.warning("%s follows its %s; the other checkpoints of its folder have none", model.prefix, run_layout.DECISION)
+
+
 def evaluate(
     checkpoints: Sequence[Named],
     datasets: Sequence[Dataset],
@@ -129,6 +139,7 @@ def evaluate(
             raise
         except BertError as error:
             unusable.append((checkpoint, error))
+    _warn_of_rules([model for _, model in usable])
     before = {row.key: row for row in table.rows}
     rows = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
     left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]

@@ -29,7 +29,7 @@ from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests import huggingface
-from tests.batch.runs import changed, inference, torn, write_run
+from tests.batch.runs import changed, decide, inference, torn, write_run
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
 
@@ -95,6 +95,14 @@ def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev, caplog):
     assert row.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
     assert row.collapsed == expected.collapsed == "all predictions are 0"
     assert "MRPC dev: nothing was learned: all predictions are 0" in caplog.text
+
+
+def test_a_decision_rule_of_one_of_several_checkpoints_is_said(tmp_path, project, dev, caplog):
+    folder = decide(write_run(tmp_path / "run", project, steps=(20, 40)), 40)
+    assert evaluate(tmp_path / "one", [f"{folder}/model.ckpt-40"], [dev]) == 0
+    assert "decision.json" not in caplog.text
+    assert evaluate(tmp_path / "all", [f"{folder}:all"], [dev]) == 0
+    assert f"{folder}/model.ckpt-40 follows its decision.json; the other checkpoints of its folder have none" in caplog.messages
 
 
 def test_graphs_and_features_are_shared(tmp_path, project, run, datasets, built):

@@ -154,10 +154,13 @@ def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged,
         bert_tf.predict_files(checkpoint=f"{averaged}/fold-1", average_outputs=True, input="-", output="-")
 
 
-def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
+def test_only_models_whose_outputs_mean_the_same_are_averaged(series, caplog):
     prefix = str(series / "fold-1" / "model.ckpt-2")
     first, longer = (loading.load(prefix, ModelOverrides(max_seq_length=length)) for length in (None, 7))
     vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
+    decided = dataclasses.replace(first, record={**first.record, "decision": {"temperatures": [2.0]}})
+    assert average.comparable([decided, first]) == [first, first]
+    assert f"{prefix}: its decision.json is not followed: predictions are those of the mean" in caplog.messages
     with pytest.raises(CheckpointError, match="its max_seq_length differs from that of"):
         average.comparable([first, longer])
     with pytest.raises(CheckpointError, match="vectors of different models cannot be averaged"):
