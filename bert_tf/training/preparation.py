@@ -29,14 +29,14 @@ from bert_tf.tasks.settings import SKIP, lasting_names
 from bert_tf.tokenization import casing
 from bert_tf.training.run import Run
 from bert_tf.training.run_spec import OF_PREDICTION, ExtensionSettings, Recipe, RunSpec, as_flags, dropped_recipe, recipe_of
-from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
+from bert_tf.training.settings import DataSettings, ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, PartialTask, checkpoint_of, find_data, find_model
 
 if TYPE_CHECKING:
     from bert_tf.training.part import Part
 
 _OF_TEXTS = setting_names(TextSettings)
-_OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
+_OF_TRAINING = frozenset(setting_names(DataSettings, TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
 
 
 @WALL.span(DATA)

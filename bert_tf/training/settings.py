@@ -70,7 +70,9 @@ class TextSettings:
 class DataSettings(TextSettings, TaskAndFolder):
     """Task, data, texts and rows."""
 
-    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1, of_labels=True, of_rows=True)
+    max_train_examples: int | None = training_setting(
+        None, "train on the first N examples", lowest=1, of_labels=True, of_rows=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)

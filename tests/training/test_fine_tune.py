@@ -232,7 +232,7 @@ def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog)
     (folder / "model.ckpt-9_temp").mkdir()
     account, examples = (folder / "timing.json").read_bytes(), (folder / "examples.txt").read_text()
     (folder / "examples.txt").write_text(examples.replace("guid: dev-1\n", "guid: other\n"))
-    idle = {"label_smoothing": 0.5, "memory_trace_step": 3}
+    idle = {"label_smoothing": 0.5, "memory_trace_step": 3, "max_train_examples": 9}
     assert run(*copied.project.flags(folder, do_eval=True, do_predict=True, **idle)) == 0
     (forward,) = NoForward.built
     assert forward.loaded == [f"{folder}/model.ckpt-5"]
@@ -243,7 +243,8 @@ def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog)
         f"task MRPC, data from {copied.project.data_dir} (--data_dir)",
         f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)",
         f"output to {folder} (--output_dir)",
-        "nothing is trained, so these have no effect: --label_smoothing, --memory_trace_step, --train_batch_size",
+        "nothing is trained, so these have no effect: "
+        "--label_smoothing, --max_train_examples, --memory_trace_step, --train_batch_size",
     } <= {*caplog.messages}
     assert any(message.startswith("wall time ") and "first steps" not in message for message in caplog.messages)
     assert "do_lower_case" not in caplog.text

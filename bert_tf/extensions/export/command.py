@@ -99,7 +99,7 @@ def _names(runs: Sequence[str]) -> Sequence[str]:
     names = [os.path.basename(os.path.abspath(run)) for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise FlagError(f"export: two models are named {twice}; rename the folder of one, or give a link to it")
+        raise FlagError(f"export: two models are named {twice}; give a link to one with another name (ln -s)")
     return names
 
 

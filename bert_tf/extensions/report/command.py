@@ -135,17 +135,22 @@ def _explain(run: Run, settings: ReportSettings) -> None:
     with load(run.folder, data_dir=settings.data_dir) as model, lock.writing_folder(run.folder):
         own = [line for line in mistakes if not split_and_average(str(line.get("split")))[1]]
         by_split = itertools.groupby(own, lambda line: str(line.get("split")))
-        lines = [line for split, each in by_split for line in _explained(model, split, list(each)[: settings.explain])]
+        lines = [line for split, each in by_split for line in _explained(run, model, split, list(each)[: settings.explain])]
         atomic.write_text(run.folder / EXPLANATIONS, json_lines(lines))
 
 
-def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[str, Any]]:
+def _explained(run: Run, model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[str, Any]]:
+    from bert_tf.extensions.report import run_files
+
     examples = model.examples(split)
     by_id, counts = {example.guid: example for example in examples}, collections.Counter(example.guid for example in examples)
     ids = [mistake.get("id") for mistake in mistakes]
     missing = [name for name in ids if name not in by_id]
     if missing:
+        kind = run_files.numbered(run.folder)
         remedy = "name the data of the run with --data_dir" if model.task.reads_folder else "evaluate again, with --do_eval"
+        if kind is not None and kind.differ_in:
+            remedy = "the rows of a fold are rows of train; give their texts to python -m bert_tf explain"
         raise DataError(f"{split} has no example {missing[0]}; {remedy}", WRONG_EXAMPLES)
     repeated = next((name for name in ids if counts[name] > 1), None)
     if repeated is not None:

@@ -183,7 +183,7 @@ def _remedy(first: str, second: str) -> str:
         return f"fetch one into a folder (hf download {other.name}{revision} --local-dir=NAME) and give that instead"
     folder = _folder(first if other else second)
     if one or other or folder != _folder(first):
-        return f"rename the folder {folder}, or give a link to it (ln -s)"
+        return f"give a link to the folder {folder} with another name (ln -s)"
     link = folder.with_name("NAME")
     checkpoint = link / os.path.relpath(second, folder)
     made = f"ln -s {shlex.quote(folder.name)} {shlex.quote(str(link))}"

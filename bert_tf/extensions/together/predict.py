@@ -51,7 +51,10 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
     folders = [os.path.basename(os.path.abspath(name)) for name in names]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:
-        raise FlagError(f"--checkpoint: two models are named {twice}: their predictions would be one file")
+        raise FlagError(
+            f"--checkpoint: two models are named {twice}: their predictions would be one file;"
+            " give a link to one with another name (ln -s)"
+        )
     return [
         dataclasses.replace(settings, checkpoint=name, files=tuple(_of_model(pair, folder) for pair in settings.files))
         for name, folder in zip(names, folders)

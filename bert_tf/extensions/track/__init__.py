@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.extension import Extension, NewCommand, Settings
-from bert_tf.settings import setting
+from bert_tf.settings import training_setting
 
 TRACKERS = MLFLOW, WANDB, TENSORBOARD = ("mlflow", "wandb", "tensorboard")
 FOLDER = "tracking"  # in a run's folder
@@ -13,7 +13,7 @@ FOLDER = "tracking"  # in a run's folder
 
 @dataclasses.dataclass(frozen=True)
 class TrackerSettings(Settings):
-    tracker: str | None = setting(
+    tracker: str | None = training_setting(
         None, f"report the training to an experiment tracker: {', '.join(TRACKERS)} (docs/tracking.md)", choices=TRACKERS
     )
 

@@ -1,6 +1,7 @@
 """The report command, and the page of a run that ends."""
 
 import json
+import shutil
 import sys
 import threading
 
@@ -107,6 +108,12 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
         2,
         "",
         "error: wrong_examples.jsonl: dev has no example dev-99; name the data of the run with --data_dir\n",
+    )
+    fold = shutil.copytree(run, tmp_path / "fold-1")
+    status, _, error = call("report", fold, "--explain=1", f"--data_dir={data}")
+    assert (status, error.partition("dev-99; ")[2]) == (
+        2,
+        "the rows of a fold are rows of train; give their texts to python -m bert_tf explain\n",
     )
     example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-1"}])
     with monkeypatch.context() as patched:

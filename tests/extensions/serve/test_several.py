@@ -201,7 +201,7 @@ class TestSettings:
         assert names == ("mrpc", "c", "b")
         with pytest.raises(
             FlagError,
-            match="two models are named mrpc, by which requests tell them apart; rename the folder .*/b/mrpc, or give a link",
+            match="two models are named mrpc, by which requests tell them apart; give a link to the folder .*/b/mrpc with",
         ):
             configured(str(tmp_path / "a/mrpc"), str(tmp_path / "b/mrpc"))
 
@@ -214,8 +214,8 @@ class TestSettings:
             ),
             (("hub:a/bert", "hub:a/bert@v2"), "(hf download a/bert --revision=v2 --local-dir=NAME) and give that instead"),
             (("hub:a/bert", "hub:a/bert"), "they are the same: leave one out"),
-            (("/no/bert", "hub:a/bert"), "rename the folder /no/bert, or give a link to it (ln -s)"),
-            (("hub:a/bert", "/no/bert"), "rename the folder /no/bert, or give a link to it (ln -s)"),
+            (("/no/bert", "hub:a/bert"), "give a link to the folder /no/bert with another name (ln -s)"),
+            (("hub:a/bert", "/no/bert"), "give a link to the folder /no/bert with another name (ln -s)"),
             (("/no/bert", "/no/bert/"), "they are the same: leave one out"),
         ],
     )
