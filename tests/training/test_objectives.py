@@ -100,7 +100,7 @@ def test_an_evaluation_whose_outputs_are_not_finite_has_no_results(monkeypatch, 
     asked = mock.MagicMock(task=MRPC, splits={"dev": ("dev",)}, examples={"dev": examples}, selection_metric="eval_accuracy")
     monkeypatch.setattr(training, "features", mock.Mock())
     monkeypatch.setattr(training.speed, "eval_batching", mock.Mock())
-    measure = training._evaluation_plan(asked, mock.Mock()).measure
+    measure = training._evaluation_plan(asked, mock.Mock(), 0).measure
     results = measure(mock.Mock(**{"outputs.return_value": {"logits": logits}}))
     assert results == pytest.approx({"eval_accuracy": np.nan, "eval_f1": np.nan, "eval_loss": np.nan}, nan_ok=True)
     assert caplog.messages == ["dev: outputs are NaN or infinite, so there are no results; lower --learning_rate"]
