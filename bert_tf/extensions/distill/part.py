@@ -25,6 +25,7 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.extensions.distill import FEW_TEXTS, FILE, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, TEACHER, DistillSettings
 from bert_tf.extensions.distill.head import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
+from bert_tf.features import cache
 from bert_tf.features.columns import Array, Features, TrainingRows
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
@@ -46,6 +47,7 @@ from bert_tf.training.settings import ModelSettings
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
 UNLABELLED = "unlabelled"  # name of the rows without labels
 
+_OF_TEXTS = "unlabelled_sha256"  # in the record
 _CHUNK = 1024  # examples computed between writes to disk
 _DONE = "examples.json"  # the number of finished ones
 
@@ -58,6 +60,7 @@ class Distillation(Part):
         self.teacher: Any = None  # a Trained in training
         self._from_layers = True  # of the teacher
         self._skips_bad_rows = False
+        self._texts: Sequence[Any] = ()  # of --unlabelled
         self._lesson: Any = None  # a Lesson once there are rows
         self.dropout = not settings.compares_states
 
@@ -88,6 +91,7 @@ class Distillation(Part):
             more = [example for chunk in reads.chunks(path) for example in chunk]
             if not more:
                 raise DataError("no texts", path)
+        self._texts = tuple(more)
         if count:
             log.info("the student also learns from %d pairs of the training texts", count * len(examples))
             more += recombined(examples, count, seed)
@@ -123,7 +127,12 @@ class Distillation(Part):
         yield from run_folder.misfits(teacher.folder, run.task.family.record())
 
     def recorded(self, run: Run) -> dict[str, Any]:
-        more = {"unlabelled_sha256": run.digest(UNLABELLED)} if UNLABELLED in run.examples else {}
+        """Recombined pairs are left out: they follow from --recombine and the seed, in which runs of a series differ."""
+        of_texts = cache.examples_digest(self._texts) if self._texts else None
+        earlier = run_folder.trained(run.output_dir).get(_OF_TEXTS)
+        if earlier and UNLABELLED in run.examples and earlier == run.digest(UNLABELLED):  # earlier versions recorded the pairs
+            of_texts = earlier
+        more = {_OF_TEXTS: of_texts} if of_texts else {}
         return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(run.layers), **more}
 
     def repeated(self, run: Run) -> dict[str, Any]:

@@ -194,6 +194,7 @@ def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted
     assert [message for message in caplog.messages if "also learns" in message] == [said]
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
     assert record["training"]["recombine"] == 5
+    assert "unlabelled_sha256" not in record["training"]  # runs that differ in the seed alone have equal records but for it
     assert "--recombine=5" in record["command"]
 
 
