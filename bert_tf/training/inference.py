@@ -42,6 +42,7 @@ class Inference:
         self._building: concurrent.futures.Future[Forward] | None = None
         self._checkpoint = ""
         self.step = 0
+        self._steps: dict[str, int] = {}  # of averages: the last one, where `step` may be that of the best checkpoint
         self.outputs: dict[str, Any] = {}  # of the evaluated splits, see `Family.predictions`
 
     def forward(self) -> Forward:
@@ -72,7 +73,7 @@ class Inference:
         published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         note = SAMPLE_NOTE if run.data.is_sample else ""
         results.warn_of_other_rows(run.results_dir, evaluations)
-        more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run), **self._steps_of_averages()}
+        more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run), **self._steps}
         values = results.write_evaluation(run.results_dir, evaluations, step=self.step, note=note, more=more, averages=averages)
         results.write_mistakes(run.results_dir, wrong)
         report_to_tensorboard(run.output_dir, values, self.step, checkpoint=self._checkpoint)
@@ -97,17 +98,13 @@ class Inference:
         previous, by_kind = self._checkpoint, {}
         for kind, average in self._averages().items():
             log.info("with the weights of %s", average)
-            self.forward().load(average)
+            self._steps[f"global_step_{kind}"] = self.forward().load(average)
             self._checkpoint = average
             by_kind[kind] = self._evaluations(wrong, of=kind)
         if by_kind:
             self.forward().load(previous)
             self._checkpoint = previous
         return by_kind
-
-    def _steps_of_averages(self) -> dict[str, int]:
-        """Entries of eval_results.json: an average is of the last step, the run's own weights perhaps of the best."""
-        return {f"global_step_{kind}": saved.step_of(average) for kind, average in self._averages().items()}
 
     def _averages(self) -> dict[str, str]:
         """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""
