@@ -224,6 +224,7 @@ def _by_step(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def step_of(prefix: str) -> int:
+    """The step in a checkpoint's name, -1 if it has none."""
     match = re.search(r"-(\d+)$", prefix)
     return int(match[1]) if match else -1
 
