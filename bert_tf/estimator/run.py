@@ -120,6 +120,8 @@ def train(
     listeners = _listeners(folder, training, start, stop, timer) if writes else []
     if start >= steps:
         log.info("already trained to step %d of %d: nothing left to train", start, steps)
+        for flag in filter(None, (getattr(hook, "flag", None) for hook in watchers)):
+            log.warning("--%s has no effect: nothing is left to train; name another --output_dir", flag)
         return Outcome(start)
     # The chief may still be evaluating the starting step: it tells the other machines with the next step.
     if _ended_early(folder, training, up_to=start if watch is None else start - 1):

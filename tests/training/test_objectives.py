@@ -143,8 +143,12 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     folder, arguments = trained
     (folder / "eval_results.json").unlink()
     reached = best(folder)
-    assert run(*arguments, "--early_stopping_patience=9", f"--target_metric=accuracy:{reached['eval_accuracy']}") == 0
+    recording = ("--memory_trace_step=5", "--profile_steps=5", "--log_device_placement")
+    target = f"--target_metric=accuracy:{reached['eval_accuracy']}"
+    assert run(*arguments, *recording, "--early_stopping_patience=9", target) == 0
     assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
+    of_steps = ("memory_trace_step", "profile_steps", "log_device_placement")
+    assert [name for name in of_steps if f"--{name} has no effect: nothing is left to train" in caplog.text] == list(of_steps)
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
     assert reading.results(folder)["global_step"] == reached["step"]
     target = reading.results(folder)["time_to_target"]

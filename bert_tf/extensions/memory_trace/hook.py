@@ -29,6 +29,8 @@ class MemoryTrace(Part):
 class MemoryTraceHook(tf1.train.SessionRunHook):
     """Writes memory_trace_stepN.txt and live_memory_stepN.tsv, read by `python -m bert_tf memory report` and `peak`."""
 
+    flag = "memory_trace_step"
+
     def __init__(self, output_dir: str | os.PathLike[str], step: int) -> None:
         self._path = Path(output_dir) / run_layout.of_step(TRACE, step)
         self._live_path = Path(output_dir) / run_layout.of_step(LIVE, step)

@@ -35,6 +35,8 @@ class PlacementLog(Part):
 class PlacementHook(tf1.train.SessionRunHook):
     """Writes device_placement.tsv and logs a summary at its first step; later steps run unchanged."""
 
+    flag = "log_device_placement"
+
     def __init__(self, output_dir: str | os.PathLike[str]) -> None:
         self._path = Path(output_dir) / FILE
         self._written = False

@@ -56,6 +56,8 @@ class ProfileHook(tf1.train.SessionRunHook):
     The same steps have NVTX ranges, and cudaProfilerStart and cudaProfilerStop around them.
     """
 
+    flag = "profile_steps"
+
     def __init__(
         self,
         output_dir: str | os.PathLike[str],

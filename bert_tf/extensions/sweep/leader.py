@@ -233,8 +233,9 @@ class Leader:
 
     def _note_killed(self, run: PlannedRun, status: int) -> None:
         self._killed[run.name] = self._killed.get(run.name, 0) + 1
-        log.warning("%s: its process ended with status %d; resuming it", run.title, status)
-        if self._killed[run.name] == _ATTEMPTS:
+        gives_up = self._killed[run.name] == _ATTEMPTS
+        log.warning("%s: its process ended with status %d; %s", run.title, status, "giving up" if gives_up else "resuming it")
+        if gives_up:
             error = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
             table.write(self._folder, table.failed(run, error))
 
