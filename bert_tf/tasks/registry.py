@@ -102,11 +102,17 @@ def known_names() -> tuple[str, ...]:
 
 def names_with_labels() -> tuple[str, ...]:
     """Returns the names of the tasks to fine-tune on."""
-    return tuple(name for name in known_names() if not own_command(name))
+    return tuple(name for name in known_names() if not _own_command(name))
 
 
-def own_command(name: str) -> str:
-    """The command that alone trains a task without labels, by its canonical name; empty for other tasks."""
+def refuse_unlabelled(name: str) -> None:
+    """Raises FlagError for a task without labels, by its canonical name: only its own command reads it."""
+    if _own_command(name):
+        raise FlagError(f"--task_name={name} has a command of its own: python -m bert_tf {_own_command(name)}")
+
+
+def _own_command(name: str) -> str:
+    """Empty for tasks with labels."""
     return _of_extensions()[name].command if name in _of_extensions() else ""
 
 

@@ -41,7 +41,8 @@ class CustomSettings:
     test_file: str | None = setting(None, "prediction file; needs no labels", path=True, refuse_missing=files.refuse_missing)
     text_a: str | None = setting(
         None,
-        "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2",
+        "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a (and text_b) or"
+        " sentence1 (and sentence2)",
         is_column=True,
     )
     text_b: str | None = setting(None, "column of the second text, if --text_a is given", is_column=True)
@@ -109,6 +110,13 @@ def list_names() -> tuple[str, ...]:
 @functools.cache
 def path_names() -> tuple[str, ...]:
     return (*setting_names(TaskSettings, path=True), *list_names())
+
+
+@functools.cache
+def unlabelled_names() -> tuple[str, ...]:
+    """Settings of tasks without labels, which have a command of their own."""
+    owners = [entry for entry in extension.installed().values() if any(task.command for task in entry.tasks.values())]
+    return setting_names(*(entry.of_tasks for entry in owners))
 
 
 @functools.cache

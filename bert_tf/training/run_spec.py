@@ -27,7 +27,7 @@ from bert_tf.settings import (
     values_of,
 )
 from bert_tf.tasks import settings as tasks
-from bert_tf.tasks.registry import canonical_name, names_with_labels, own_command, reject_unrelated_settings
+from bert_tf.tasks.registry import canonical_name, names_with_labels, refuse_unlabelled, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training.settings import (
     EXACT,
@@ -176,8 +176,7 @@ _NONE: Mapping[str, Any] = types.MappingProxyType({})
 def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
     task_name = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
-    if own_command(task_name):
-        raise FlagError(f"--task_name={task_name} has a command of its own: python -m bert_tf {own_command(task_name)}")
+    refuse_unlabelled(task_name)
     checked = named(SETTINGS, values)
     if task is not None:
         refuse_for_objects(checked)

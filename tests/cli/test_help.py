@@ -115,12 +115,16 @@ def test_defaults_are_those_that_apply():
     assert "required" not in entries(text("distill", everything=True))["--task_name"]
     assert entries(text("memory plan"))["--max_seq_length"].endswith("(default: 128)")
     assert "--learning_rate=5e-05 --train_batch_size=12" in text("fine-tune")
+    of_columns = [entries(text(name, everything=True)) for name in ("predict", "calibrate")]
+    assert all(said["--text_a"].endswith("title,body or 1,3; default: as trained") for said in of_columns)
+    assert entries(text("encode", everything=True))["--text_a"].endswith("(and sentence2)")
 
 
 def test_every_task_is_named():
     said = entries(text("fine-tune", everything=True))["--task_name"]
     assert all(f" {name}," in said for name in TASKS)
     assert "Pretraining" not in said
+    assert "Pretraining" not in text("data check", everything=True) + text("data audit", everything=True)
 
 
 def test_what_recipes_set_is_by_recipe():

@@ -27,8 +27,8 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import TRAIN, Example, Task
-from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
-from bert_tf.tasks.settings import CUSTOM, TaskSettings
+from bert_tf.tasks.registry import canonical_name, get_task, refuse_unlabelled, reject_unrelated_settings
+from bert_tf.tasks.settings import CUSTOM, TaskSettings, unlabelled_names
 from bert_tf.tokenization.tokenizer import word_pieces
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -61,11 +61,12 @@ class AuditSettings:
         highest=1.0,
     )
     overwrite: bool = setting(False, f"replace an edited {TABLE}")
-    tasks: TaskSettings = group(TaskSettings)
+    tasks: TaskSettings = group(TaskSettings, without=unlabelled_names())
     given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def task(self) -> Task:
         name = canonical_name(self.task_name)
+        refuse_unlabelled(name)
         reject_unrelated_settings(name, self.given, self.tasks.custom.problem)
         task = get_task(name, self.tasks)
         if not task.reads_folder and not any((self.tasks.custom.train_file, self.tasks.custom.dev_file)):

@@ -26,9 +26,9 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read_settings, setting
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.glue import GlueTask
-from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
+from bert_tf.tasks.registry import canonical_name, get_task, refuse_unlabelled, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
-from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names
+from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names, unlabelled_names
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.tokenizer import file_in, read_tokenizer, tokenizer_of
 
@@ -44,15 +44,16 @@ class CheckSettings:
     vocab_file: str | None = setting(
         None, "vocabulary for lengths; default: $BERT_BASE_DIR/vocab.txt or the default checkpoint's"
     )
-    tasks: TaskSettings = group(TaskSettings)
+    tasks: TaskSettings = group(TaskSettings, without=unlabelled_names())
     given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def task(self) -> Task:
         folder = self.data_dir
         if not self.task_name and folder is None:
             raise FlagError(f"data check: name a folder, or --task_name={CUSTOM} and its files")
-        name = self.task_name or _named_by(Path(folder or ""))
-        reject_unrelated_settings(canonical_name(name), self.given, self.tasks.custom.problem)
+        name = canonical_name(self.task_name or _named_by(Path(folder or "")))
+        refuse_unlabelled(name)
+        reject_unrelated_settings(name, self.given, self.tasks.custom.problem)
         task = get_task(name, self.tasks)
         if task.reads_folder and folder is None:
             raise FlagError(f"data check: name the folder of {task.name}")

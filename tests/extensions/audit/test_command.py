@@ -131,6 +131,8 @@ def test_mistakes_are_one_line(project, tmp_path):
         bert_tf.audit_data(**given, predictions=str(tmp_path / "p.tsv"))
     with pytest.raises(FlagError, match="takes --train_file and --dev_file"):
         bert_tf.audit_data(task_name="custom", output_dir=tmp_path)
+    with pytest.raises(FlagError, match="--task_name=Pretraining has a command of its own: python -m bert_tf pretrain"):
+        bert_tf.audit_data(task_name="Pretraining", data_dir=project.data_dir, output_dir=tmp_path)
 
 
 @pytest.fixture

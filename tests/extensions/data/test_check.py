@@ -192,6 +192,7 @@ def test_every_row_that_cannot_be_used_is_named(run):
         ("", "data check: name a folder, or --task_name=custom and its files"),
         ("--task_name=RTE", "data check: name the folder of RTE"),
         ("--task_name=custom", "data check: --task_name=custom takes --train_file, --dev_file, --test_file and no folder"),
+        ("x --task_name=pretraining", "--task_name=Pretraining has a command of its own: python -m bert_tf pretrain"),
         ("x --task_name=RTE --text_a=1", "--text_a belongs to --task_name=custom; RTE does not take it"),
         ("x y", "data check: 2 names given, [DATA_DIR] expected; flags are written --name=value"),
         (". --task_name=RTE", ".: has no files of RTE"),
