@@ -93,6 +93,12 @@ class LabelledColumns(Columns):
     labels_of_extensions: Any = group(_extension_labels)
 
 
+def as_trained() -> dict[str, Any]:
+    """Help of columns where those of the training are the default, for `settings.group`."""
+    rows = [row for row in settings_of(LabelledColumns) if row.name != "file_format"]
+    return {row.name: {"help": row.help.partition("; default:")[0] + _AS_TRAINED} for row in rows}
+
+
 @dataclasses.dataclass(frozen=True)
 class Rules(_Overrides):
     """How answers are decoded, see `tasks.families.with_rules`; None keeps the training's setting."""

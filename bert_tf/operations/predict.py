@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extension
 from bert_tf.batch import job
 from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
-from bert_tf.batch.job import Columns, ModelOverrides, Rules
+from bert_tf.batch.job import Columns, ModelOverrides, Rules, as_trained
 from bert_tf.checkpoints.prefixes import refuse_missing_models, several
 from bert_tf.errors import FlagError
 from bert_tf.io import files
@@ -61,7 +61,7 @@ class PredictSettings:
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
     keep_columns: bool = setting(False, "also write the input columns, after the predictions")
     output_format: str | None = setting(None, f"{', '.join(FORMATS)}; default: by the suffix of the output", choices=FORMATS)
-    columns: Columns = group(Columns)
+    columns: Columns = group(Columns, **as_trained())
     rules: Rules = group(Rules)
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)

@@ -25,7 +25,7 @@ OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 TENSORFLOW, INT8 = "tensorflow", "int8"  # an engine; a precision of others, not for training
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
-_PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
+_PRECISION = "number format of matrix products: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 
 
@@ -146,7 +146,12 @@ class UpdateSettings:
         None, "per-class loss weights: balanced, or one number per label, comma-separated", of_labels=True
     )
     label_smoothing: float = learned_setting(
-        0.0, "label smoothing factor", lowest=0.0, of_labels=True, below=1.0, of_recipes=True
+        0.0,
+        "share of a target that is spread evenly over all labels (docs/tasks.md)",
+        lowest=0.0,
+        of_labels=True,
+        below=1.0,
+        of_recipes=True,
     )
     seed: int = learned_setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
 
@@ -246,7 +251,7 @@ class MachineSettings:
 
     precision: str = same(SpeedSettings, "precision", more=f"; {INT8} with an --engine", choices=_precisions)
     engine: str = setting(
-        TENSORFLOW, lambda: f"inference engine: {', '.join(_engines())} (by what is installed)", choices=_engines
+        TENSORFLOW, lambda: f"inference engine: {', '.join(_engines())} (auto: the fastest one installed)", choices=_engines
     )
     native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
     devices: DeviceSettings = group(

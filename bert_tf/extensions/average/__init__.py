@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class LastSettings(Settings):
     average_last: int = training_setting(
-        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
+        0, "average the last N checkpoints of --save_checkpoints_steps, in OUTPUT_DIR/average, evaluated too; 0: off", lowest=0
     )
 
     def check(self, config: RunSpec) -> None:

@@ -17,7 +17,9 @@ class RuleSettings:
     abstain: str | None = setting(
         None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
     )
-    sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
+    sets: float | None = setting(
+        None, "give sets of classes that contain the true one in this share of examples, between 0 and 1: 0.9"
+    )
 
     def __post_init__(self) -> None:
         if (self.threshold, self.abstain, self.sets) != (None, None, None):

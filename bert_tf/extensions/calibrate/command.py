@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension, extras
-from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.batch.job import LabelledColumns, ModelOverrides, as_trained
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings
@@ -56,7 +56,7 @@ class CalibrateSettings:
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     rules: RuleSettings = group(RuleSettings)
-    columns: LabelledColumns = group(LabelledColumns)
+    columns: LabelledColumns = group(LabelledColumns, **as_trained())
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
 

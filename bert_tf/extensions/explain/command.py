@@ -34,7 +34,7 @@ class ExplainSettings:
     )
     steps: int = setting(
         STEPS,
-        "minimum number of integration points, doubled until scores are complete to 1 %",
+        f"minimum number of integration points, doubled until scores are complete to 1 %, at most {MOST_STEPS}",
         lowest=1,
         highest=MOST_STEPS,
     )

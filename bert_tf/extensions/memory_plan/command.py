@@ -67,7 +67,9 @@ class PlanSettings:
         0, "masked words per row, with the pre-training head; default: 20 for that task", lowest=0
     )
     rows_per_example: float = setting(
-        1.0, "mean rows of an example: windows of a long text (--long_text=windows), options of a question", lowest=0
+        1.0,
+        "mean rows of an example, at least 1: windows of a long text (--long_text=windows), options of a question",
+        lowest=0,
     )
     padding: float = setting(0.0, "share of padding, 0 to 1; saved by --pack_tokens", lowest=0)
     extensions: Any = group(_Adapting)

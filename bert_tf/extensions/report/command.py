@@ -38,7 +38,7 @@ class ReportSettings:
     )
     explain: int = setting(
         0,
-        "first score the words of the N most confident mistakes of each dev split (docs/explain.md)",
+        "first score the words of the N (up to 50) most confident mistakes of each dev split (docs/explain.md)",
         lowest=0,
         highest=50,
     )

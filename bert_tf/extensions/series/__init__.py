@@ -39,7 +39,7 @@ class SeriesSettings(Settings):
     )
     folds: int | None = training_setting(
         None,
-        "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
+        "cross-validate the training split in 2 to 100 parts: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
         lowest=2,
         highest=100,
         **_OF_FOLDS,

@@ -47,7 +47,7 @@ class Computing:
     max_delay_ms: float = setting(
         2.0, "maximum wait of a request for others to share its batch; none after a lone request", lowest=0, highest=60_000
     )
-    watch: bool = setting(False, "reload when the run's best checkpoint changes")
+    watch: bool = setting(False, "reload when the files of the model change")
 
 
 @dataclasses.dataclass(frozen=True)

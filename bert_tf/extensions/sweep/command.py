@@ -54,7 +54,7 @@ class SweepSettings:
         False, "with --search=random or tpe: train the published grid first, within --trials, and compare (docs/sweeps.md)"
     )
     hold_out: float = setting(
-        0.0, "share of dev examples to hold out from selection; the table has metrics on them too", lowest=0.0
+        0.0, "share of dev examples, up to 0.9, to hold out from selection; the table has metrics on them too", lowest=0.0
     )
     spread: bool = setting(False, "give a run several GPUs that would idle; rounding differs with their number")
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.vectors.text_encoder import Encoder, TextEncoder
 
 _CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
-_LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
+_LENGTH = {"help": "maximum input length in word pieces; default: as trained, the model's own limit, or 128"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class EncoderSettings:
 class EncodeSettings:
     input: str = setting(
         None,
-        "one text per line (a pair: text ||| text), or .tsv, .csv, .jsonl; a pattern for several files; - for a pipe",
+        "one text per line (a pair: text ||| text), or .tsv, .csv, .jsonl, .parquet; a pattern for several files; - for a pipe",
         required=True,
         refuse_missing=files.refuse_missing,
     )

@@ -39,7 +39,7 @@ _TOP, _MIN_FREQUENCY = 1000, 5
 @dataclasses.dataclass(frozen=True)
 class ExtendSettings:
     checkpoint: str | None = setting(
-        None, "model; default: the default checkpoint", positional=True, refuse_missing=refuse_missing_model
+        None, "model; default: $BERT_BASE_DIR or the default checkpoint", positional=True, refuse_missing=refuse_missing_model
     )
     output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
     add: str | None = setting(None, "file of words to add, one per line", refuse_missing=files.refuse_missing)
@@ -230,7 +230,7 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "adds words to a model, by default the default checkpoint; each starts as the mean of its pieces",
+    "adds words to a model; each starts as the mean of its pieces",
     ExtendSettings,
     _print,
     example="python -m bert_tf vocabulary extend --add=words.txt --output=out/extended",
