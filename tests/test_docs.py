@@ -1,5 +1,6 @@
 """Commands that the documentation shows are commands that are understood."""
 
+import collections
 import itertools
 import re
 import shlex
@@ -63,6 +64,27 @@ def test_every_code_of_a_missing_gpu_is_on_the_devices_page():
     source = (Path(__file__).resolve().parents[1] / "bert_tf" / "runtime" / "diagnosis.py").read_text(encoding="utf-8")
     codes = set(re.findall(r'Cause\(\s*"(\w+)"', source))
     assert codes == set(re.findall(r"`(\w+)`", PAGES["devices"].partition("| code |")[2].partition("\n\n")[0])) - {"libcuda"}
+
+
+def trainings():
+    """Yields page, folder and flags of each command line that trains."""
+    for page, path in page_blocks.PAGES.items():
+        texts = [re.sub(r" *\\\n *", " ", block.text) for block in page_blocks.blocks(path) if block.left_out != "output"]
+        for line in re.findall(r"run_classifier\.py (.+)(?<!\.\.\.)$", "\n".join(texts), re.MULTILINE):
+            flags = dict(re.findall(r"--(\w+)=?(\S*)", line))
+            yield page, flags.pop("output_dir", "out/mrpc"), flags.keys()
+
+
+def test_a_training_of_a_page_is_not_in_the_folder_of_another():
+    """It would be refused, or find nothing left to train: many pages begin with a run in the default folder."""
+    pages = collections.defaultdict(set)
+    for page, folder, flags in trainings():
+        if folder == "out/mrpc":
+            assert flags <= {"task_name", "do_eval", "calibrate"}, page
+        else:
+            pages[folder].add(page)
+    assert pages.pop("out/tickets") == {"README.md", "docs/your_data.md"}  # the same run
+    assert [folder for folder, names in pages.items() if len(names) > 1] == []
 
 
 def test_the_picture_of_the_architecture_is_the_code_s():
