@@ -27,7 +27,7 @@ RUNS = {
     "out/mrpc": "run_classifier.py --task_name=MRPC",
     "out/squad": "run_classifier.py --task_name=SQuAD",
     "out/conll2003": "run_classifier.py --task_name=CoNLL2003",
-    "out/pretrained": "-m bert_tf pretrain",
+    "out/pretraining": "-m bert_tf pretrain",
 }
 PASSAGE = {"context": "Ada built the mill in 1871.", "question": "Who built the mill?", "answer": "Ada", "start": 0}
 QUESTION = {"context": "It rained all night.", "question": "The street", "options": ["was wet.", "sang."], "answer": 0}

@@ -93,7 +93,7 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
 def fill_mask(checkpoint: str | os.PathLike[str], **settings: Any) -> tuple[Filled, ...] | Path:
     """Fills in masked words of a text or file; as `python -m bert_tf fill-mask`. For many texts use `word_filler`.
 
-        bert_tf.fill_mask("out/pretrained", text="Paris is the [MASK] of France.")[0].words
+        bert_tf.fill_mask("out/pretraining", text="Paris is the [MASK] of France.")[0].words
 
     Args:
       checkpoint: a checkpoint, a run, or a Hugging Face folder.
