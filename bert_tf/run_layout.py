@@ -105,7 +105,7 @@ def names(parts: tuple[Part, ...]) -> Iterator[str]:
 @functools.cache
 def folders() -> tuple[str, ...]:
     """A run's own folders; half-written files are deleted there too."""
-    return tuple(name.partition("/")[0] for name in names((*of_training(), *OF_RESULTS)) if "/" in name)
+    return tuple(dict.fromkeys(name.partition("/")[0] for name in names((*of_training(), *OF_RESULTS)) if "/" in name))
 
 
 def run_of(folder: Path) -> Path:

@@ -379,10 +379,9 @@ def _delete_run(folder: Path) -> None:
 def _delete(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         for path in folder.glob(name.rstrip("/")):
-            if path.is_dir() and name.endswith("/"):
-                shutil.rmtree(path, ignore_errors=True)
-            elif not path.is_dir():
-                path.unlink()
+            if path.is_dir() != name.endswith("/"):  # another's, under a name of ours
+                continue
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
         _delete_empty(folder / name.partition("/")[0])
 
 

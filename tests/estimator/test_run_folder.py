@@ -212,7 +212,8 @@ WRITTEN = """checkpoint model.ckpt-5.index model.ckpt-5.data-00000-of-00001 grap
     profile/plugins/a.xplane.pb tracking/mlflow.json tracking/tensorboard/events.out.tfevents.1.host timing.json
     report.html""".split()
 MINE = """notes.txt model.txt data/train.tsv bert_model.ckpt.index seed-1/eval_results.json profile/me.json eval/mine.txt
-    features/train.safetensors optimizer/adam.py tracking/notes.md ema/vocab.txt""".split()
+    features/train.safetensors features/teacher-notes.txt optimizer/adam.py tracking/notes.md tracking/wandb
+    ema/vocab.txt""".split()
 
 
 def test_overwriting_deletes_what_a_run_writes_and_keeps_what_people_put_there(claimed):
