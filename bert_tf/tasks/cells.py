@@ -18,7 +18,7 @@ _LABELS_NAMED = 10  # known labels listed in a message
 _MISSING = frozenset("nan NaN NAN -nan None NA N/A n/a #N/A #NA <NA> NaT null NULL Null".split())
 _LIST = re.compile(r"""\[\s*(['"].*['"]|-?\d[-\d.,\s]*)?\s*\]|[({]\s*['"].*['"]\s*,?\s*[)}]""", re.DOTALL)
 _BITS = (frozenset(("0", "1")), frozenset(("0.0", "1.0")), frozenset(("False", "True")))
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+_WITH_COMMAS = re.compile(r"\s*[+-]?\d*(,\d+)+(\.\d+)?\s*")
 _AS_NAMES = "write the names of the labels that apply"
 
 
@@ -93,7 +93,7 @@ def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        remedy = "; the decimal sign must be a point" if _DECIMAL_COMMA.fullmatch(str(cell)) else ""
+        remedy = "; the decimal sign must be a point, and thousands have no comma" if _WITH_COMMAS.fullmatch(str(cell)) else ""
         raise RowError(f"the label {cell!r:.80} is not a number{remedy}")
     if abs(value) > _LARGEST_NUMBER:
         raise RowError(f"the label {cell!r:.80} is too large")

@@ -1,13 +1,15 @@
 """Tables as streams of rows, in constant memory: TSV, CSV, JSON lines or Parquet, from a file or standard input.
 
 TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180), and so is TSV as pandas writes it.
-Semicolons divide a CSV whose first line has them and no commas: Excel writes it where the comma is the decimal sign.
+Semicolons divide a CSV whose header line has them and no commas: Excel writes it where the comma is the decimal sign.
+Without a header line the first rows must have the same number of them, since a text may have some.
 JSON lines hold an object or an array each; an array of objects over the whole file is read too. Text is UTF-8; a byte
 order mark, CRLF line ends and trailing blank lines are removed; `.gz` is decompressed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -36,6 +38,7 @@ T = TypeVar("T")
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: fits any document, but stops at a quote that is never closed
 _DIGITS = 10  # of the number of a column
 _NAMED = 10  # rows of a file that cannot be used
+_COMPARED = 10  # rows of a CSV without a header line, by their number of semicolons
 _SUFFIXES = {
     **dict.fromkeys((".tsv", ".txt"), TSV),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONL),
@@ -152,7 +155,8 @@ class Table:
             return f"the first object has {', '.join(self.names)[:200]}"
         if self.names:
             return f"the header line reads {' | '.join(self.names)[:200]}{self._divided_otherwise}"
-        return f"without a header line columns are numbers, here 1 to {self.width}"
+        others = "; if semicolons divide, write sep=; in a line above the first" if (self._form, self.width) == (CSV, 1) else ""
+        return f"without a header line columns are numbers, here 1 to {self.width}{others}"
 
     @property
     def _divided_otherwise(self) -> str:
@@ -253,7 +257,7 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
     column names, or the names if it does not; objects have their own.
     """
     path = text_lines.path_of(source)
-    form, rows = _opened(source, path, form or _named_form(path))
+    form, rows = _opened(source, path, form or _named_form(path), has_header=header is True)
     first = next(rows, None)
     if first is None:
         raise EmptyFileError("the file is empty", path)
@@ -287,12 +291,13 @@ def _named_form(path: str) -> str:
     return _NAMED_TSV if form == TSV else form
 
 
-def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Iterator[_Row | DataError]]:
+def _opened(source: text_lines.Source, path: str, form: str, *, has_header: bool) -> tuple[str, Iterator[_Row | DataError]]:
     """Returns the format that is found, and the rows."""
     if form == PARQUET:
         from bert_tf.tasks import records
 
         return form, itertools.starmap(_Row, enumerate(records.of_parquet(source, path), start=1))
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     lines = text_lines.of_table(source)
     if form in (JSONL, CSV):
         begin = list(_through_first_text(lines))
@@ -301,7 +306,9 @@ def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Itera
         if form == JSONL and _ARRAY_BEGIN.match(first):
             form = _ARRAY
         elif form == CSV and _has_semicolons(first):
-            form = _SEMICOLONS
+            ahead, lines = itertools.tee(lines)
+            if has_header or _SEPARATOR_LINE.fullmatch(first) or _have_one_number_of_semicolons(ahead):
+                form = _SEMICOLONS
     return form, _READERS[form](lines, path)
 
 
@@ -313,9 +320,17 @@ def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterato
 
 
 def _has_semicolons(first: str) -> bool:
-    """Whether semicolons divide the first line of a CSV file, or it is Excel's line that names them."""
+    """Whether semicolons may divide a CSV file, by its first line."""
     outside_quotes = re.sub('"[^"]*"?', "", first)
-    return first.lower() == "sep=;" or (";" in outside_quotes and "," not in outside_quotes)
+    return ";" in outside_quotes and "," not in outside_quotes
+
+
+def _have_one_number_of_semicolons(lines: Iterator[text_lines.Line | DataError]) -> bool:
+    """Whether the first rows of a CSV file have the same number of semicolons outside quotes."""
+    rows = filter(None, csv.reader(map(_csv_text, lines), delimiter=";", skipinitialspace=True))
+    with contextlib.suppress(csv.Error):  # told by the reader of the rows
+        return len({len(row) for row in itertools.islice(rows, _COMPARED)}) == 1
+    return False
 
 
 def _is_keyed(first: _Row, path: str) -> bool:
@@ -353,7 +368,6 @@ def _texts(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Ro
 
 
 def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: str) -> Iterator[_Row | DataError]:
-    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     texts = map(_csv_text, lines)
     first = next(texts)
     above = int(_is_separator_line(first.strip(), divider, path))
@@ -379,7 +393,9 @@ def _is_separator_line(text: str, divider: str, path: str) -> bool:
     """Whether a line is Excel's, above the header; DataError if it names another separator."""
     match = _SEPARATOR_LINE.fullmatch(text)
     if match and match[1] != divider:
-        raise DataError(f"the line names the separator {match[1]!r}; a CSV has commas or semicolons", path, 1)
+        raise DataError(
+            f"the line names the separator {match[1]!r}, but {divider!r} divides cells of this format; delete the line", path, 1
+        )
     return bool(match)
 
 

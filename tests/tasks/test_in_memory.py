@@ -93,6 +93,9 @@ def test_cells_of_several_labels_have_a_separator_that_no_label_holds():
     assert own.family.label_separator == ";"  # of sets of classes
 
 
+WITH_COMMAS = ("-,5", "1,000", "1,000,000.5")
+
+
 @pytest.mark.parametrize(
     ("row", "kind", "message"),
     [
@@ -110,7 +113,7 @@ def test_cells_of_several_labels_have_a_separator_that_no_label_holds():
         (("half \ud83d", "x"), CLASSIFICATION, "row 0: unpaired surrogate"),
         ({"text": "a", "label": "x", "id": "\ud83d"}, CLASSIFICATION, "row 0: unpaired surrogate"),
         (("a", NAN), REGRESSION, "row 0: the label nan is not a number"),
-        (("a", "-,5"), REGRESSION, "row 0: the label '-,5' is not a number; the decimal sign must be a point"),
+        *((("a", no), REGRESSION, f"{no!r} is not a number; the decimal sign must be a point, and thou") for no in WITH_COMMAS),
         *((("a", no), REGRESSION, f"row 0: the label {no!r} is not a number") for no in ("high", "1_0", np.bool_(1))),
         (("a", 1e39), REGRESSION, r"row 0: the label 1e\+39 is too large"),
         (("a", ["x", None]), MULTI_LABEL, "row 0: the label None is not a name"),

@@ -281,7 +281,10 @@ def test_the_separator_line_of_excel_is_no_header(tmp_path):
     path = write(tmp_path, b"sep=,\r\nx,y\r\na,1\r\n", "a.csv")
     assert rows(path, "x", "y") == [(3, ["a", "1"])]
     path = write(tmp_path, b"sep=|\nx|y\n", "a.csv")
-    assert message_of(path, "x") == f"{path}:1: the line names the separator '|'; a CSV has commas or semicolons"
+    assert (
+        message_of(path, "x")
+        == f"{path}:1: the line names the separator '|', but ',' divides cells of this format; delete the line"
+    )
     assert message_of(write(tmp_path, b"sep=,\n", "a.csv"), "x") == f"{path}: the file is empty"
 
 
@@ -308,6 +311,23 @@ def test_csv_is_quoted(tmp_path, cell, text):
 def test_semicolons_divide_a_csv_whose_header_has_them_and_no_commas(tmp_path, above):
     path = write(tmp_path, f'{above}"x, old";y\r\n"1; ""2""";3,5\r\n,;\r\n'.encode(), "a.csv")
     assert cells(path, "x, old", "y") == [['1; "2"', "3,5"], [",", ""]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Good; thanks\nBad\n", ["Good; thanks", "Bad"]),
+        ("Good; thanks\nBad; so; so\n", ["Good; thanks", "Bad; so; so"]),
+        ("Good;0\n\n'Bad;\nso'; 1\n", ["Good", "Bad;\nso"]),
+        ("a;b\n" * 10 + "c\n", ["a"] * 10),
+        ("sep=;\nGood;0\nBad\n", ["Good"]),
+    ],
+)
+def test_without_a_header_line_semicolons_divide_if_the_first_rows_have_the_same_number(tmp_path, text, expected):
+    table = open_table(write(tmp_path, text.replace("'", '"').encode(), "a.csv"), header=False)
+    assert list(table.read_rows(["1"], lambda _, row: row[0], lambda _: None)) == expected
+    other = open_table(write(tmp_path, b"a;b\nc\n", "a.csv"), header=False)
+    assert other.there.endswith("here 1 to 1; if semicolons divide, write sep=; in a line above the first")
 
 
 _LIMIT = "field larger than field limit (1000); cut the text, or close the quote that swallows the rows below"
