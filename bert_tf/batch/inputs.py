@@ -179,8 +179,8 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: Any) -> Task:
     if "text_a" in overrides:
         learned["text_b"] = None
     settings = of_values({**learned, **overrides, **files, "problem": record["kind"]})
-    custom = dataclasses.replace(settings.custom, needs_ids="id_column" in overrides)
-    return registry.get_task(CUSTOM, dataclasses.replace(settings, custom=custom), record["labels"])
+    settings = dataclasses.replace(settings, needs_ids="id_column" in overrides)
+    return registry.get_task(CUSTOM, settings, record["labels"])
 
 
 class KeptChunk(list[Any]):

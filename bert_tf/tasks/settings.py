@@ -61,7 +61,6 @@ class CustomSettings:
     )
     label_separator: str = setting(",", "separator of labels in a multi_label cell; JSON may have a list")
     skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them", of_one_run=True)
-    needs_ids: bool = True  # of files to predict, if --id_column is given; no setting
 
 
 FILES = setting_names(CustomSettings, path=True)
@@ -94,6 +93,7 @@ class TaskSettings:
 
     custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={CUSTOM})")
     extensions: Any = group(functools.partial(of_extensions, "of_tasks"))
+    needs_ids: bool = True  # whether a file to predict must have --id_column: false if it is only that of the training
 
 
 @functools.cache

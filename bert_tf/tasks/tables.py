@@ -174,16 +174,18 @@ class Table:
         if not self.has(column):
             raise self.problem(f"no column {column!r}; {remedy}; {self.there}", self._first_line)
 
-    def ids(self, column: str | None, *, needed: bool) -> list[str]:
-        """Returns the column of ids, if there is one; without it rows are named by their lines."""
+    def ids(self, column: str | None, *, needed: bool, usual: str | None = None) -> list[str]:
+        """Returns the column of ids, else the usual one, if there is one; without it rows are named by their lines."""
+        others = [usual] if usual and self.has(usual) else []
         if not column:
-            return []
+            return others
         if needed:
             self.require(column, "name that of the ids with --id_column")
         if self.has(column):
             return [column]
-        _LOG.warning("%s: no column %r for the ids, so rows are named by their lines; %s", self.path, column, self.there)
-        return []
+        names = f"column {usual!r}" if others else "their lines"
+        _LOG.warning("%s: no column %r for the ids, so rows are named by %s; %s", self.path, column, names, self.there)
+        return others
 
     def read_rows(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.

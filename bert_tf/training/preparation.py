@@ -189,7 +189,8 @@ def _as_trained(spec: RunSpec, checkpoint: str, record: Mapping[str, Any]) -> Ru
     learned = {name: record[name] for name in lasting_names() if name in record and name not in spec.given}
     if record and spec.given.isdisjoint(setting_names(ModelSettings)):
         learned["init_checkpoint"] = checkpoint
-    return spec.replaced(learned)
+    spec = spec.replaced(learned)
+    return dataclasses.replace(spec, of_task=dataclasses.replace(spec.of_task, needs_ids="id_column" in spec.given))
 
 
 def find_trained(spec: RunSpec, environment: Mapping[str, str], task: Task | None = None) -> tuple[str, Path]:

@@ -67,6 +67,16 @@ def test_a_trained_model_is_evaluated_into_a_new_folder_and_left_alone(project, 
     assert classifier.run("--do_eval", *named) == 0  # again: results alone make no run of the folder
 
 
+def test_a_file_to_predict_needs_no_column_of_ids_unless_it_is_named(project, tmp_path, capsys):
+    folder = write_run(tmp_path / "trained", project, task_name="custom", text_a="text", id_column="key").parent
+    (tmp_path / "new.csv").write_text("text\nrain\n")
+    predict = ("--task_name=custom", "--do_predict", f"--test_file={tmp_path / 'new.csv'}", f"--output_dir={folder}")
+    assert classifier.run(*predict) == 0
+    assert (folder / "predictions.tsv").read_text().splitlines()[1].startswith("test-2\t")
+    assert classifier.run(*predict, "--id_column=key") == 2
+    assert "new.csv:1: no column 'key'; name that of the ids with --id_column" in capsys.readouterr().err
+
+
 def test_a_checkpoint_of_the_published_script_is_evaluated_with_the_files_that_flags_name(project, tmp_path, capsys):
     """Its head must be of the task."""
     prefix = write_trained(tmp_path / "published" / "model.ckpt-343")

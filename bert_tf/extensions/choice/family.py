@@ -107,8 +107,8 @@ class ChoiceFamily(Family):
 def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SWAG (Zellers et al., 2018) in its published columns, or custom questions."""
     del labels
-    custom = settings.custom
-    return FileTask(name, ChoiceFamily, functools.partial(read_choices, custom), custom, _PATTERNS if name == SWAG else {})
+    read = functools.partial(read_choices, settings)
+    return FileTask(name, ChoiceFamily, read, settings.custom, _PATTERNS if name == SWAG else {})
 
 
 class ChoiceTask(RowsTask):

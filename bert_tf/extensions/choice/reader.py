@@ -18,7 +18,7 @@ from bert_tf.io import documents, files
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import each, id_of
-from bert_tf.tasks.settings import CustomSettings
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.tables import RowError
 
 _BLANK = re.compile("_+")
@@ -178,29 +178,29 @@ _DOCUMENTS = (".txt", ".json")  # files of a folder, of passages
 
 
 def read_choices(
-    settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report
+    settings: TaskSettings, source: text_lines.Source, split: str, report: tables.Report
 ) -> Iterator[ChoiceExample]:
     """Reads a file of questions, or a folder of passages; questions without a label are read too."""
     path = Path(source)
-    label = None if split == TEST else settings.label_column
+    label = None if split == TEST else settings.custom.label_column
     if isinstance(source, text_lines.Elsewhere):
         return _table(settings, source, split, label, report)
     if path.is_dir():
         named = ((str(file.relative_to(path).with_suffix("")), file) for file in _files(path))
         return itertools.chain.from_iterable(_passage(file, name, label, report) for name, file in named)
-    if path.suffix.lower() == ".txt" and settings.file_format is None:
+    if path.suffix.lower() == ".txt" and settings.custom.file_format is None:
         return _passage(path, path.stem, label, report)
     return _table(settings, source, split, label, report)
 
 
 def _table(
-    settings: CustomSettings, source: text_lines.Source, split: str, label: str | None, report: tables.Report
+    settings: TaskSettings, source: text_lines.Source, split: str, label: str | None, report: tables.Report
 ) -> Iterator[ChoiceExample]:
-    table = tables.open_table(source, form=settings.file_format)
+    table = tables.open_table(source, form=settings.custom.file_format)
     form = form_of(table.has, label)
     if form is None:
         raise DataError(f"no columns of questions: {FORMS}; {table.there}", table.path)
-    ids = table.ids(settings.id_column, needed=split == TEST and settings.needs_ids)
+    ids = table.ids(settings.custom.id_column, needed=split == TEST and settings.needs_ids)
 
     def examples(line: int, row: list[Any]) -> list[ChoiceExample]:
         name = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"

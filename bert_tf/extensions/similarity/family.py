@@ -225,7 +225,7 @@ class PairsTask(CustomTask):
     """Custom pairs with scores."""
 
     def __init__(self, settings: TaskSettings) -> None:
-        super().__init__(dataclasses.replace(settings.custom, problem=REGRESSION))
+        super().__init__(dataclasses.replace(settings.custom, problem=REGRESSION), needs_ids=settings.needs_ids)
         self._pairs = settings.extensions.similarity
         bounds = (0.0, self._pairs.highest_score)
         self._label_column = LabelColumn(settings.custom.label_column, REGRESSION, settings.custom.label_separator, bounds)

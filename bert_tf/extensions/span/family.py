@@ -172,7 +172,7 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     custom, span = settings.custom, settings.extensions.span
     if name == SQUAD2:
         span = dataclasses.replace(span, version_2_with_negative=True)
-    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column, custom.needs_ids)
+    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column, settings.needs_ids)
     files = dataclasses.replace(
         custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
     )

@@ -167,7 +167,7 @@ class Reader:
         answer = ANSWER if table.has(ANSWER) or not table.has(_ANSWERS) else _ANSWERS
         wanted = [QUESTION, CONTEXT, *([answer] if split != TEST else [])]
         optional = [ID, TITLE, *([START] if split != TEST else [])]
-        ids = table.ids(self.id_column, needed=split == TEST and self.needs_ids)
+        ids = table.ids(self.id_column, needed=split == TEST and self.needs_ids, usual=ID)
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
         if ids:
             column_of[ID] = ids[0]

@@ -39,10 +39,10 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 class CustomTask(FileTask):
     """Sentences in the files of the settings; `data_dir` is ignored."""
 
-    def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None) -> None:
+    def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None, *, needs_ids: bool = True) -> None:
         """Reads no file yet; `labels` are those of a trained model, by index. FlagError if settings contradict each other."""
         super().__init__(CUSTOM, self._sentences, self.stream, settings, {})
-        self._settings = settings
+        self._settings, self._needs_ids = settings, needs_ids
         self._label_column = LabelColumn(settings.label_column, settings.problem, settings.label_separator)
         listed = listed_labels(settings)
         self._given_labels = tuple(labels or listed)
@@ -105,7 +105,7 @@ class CustomTask(FileTask):
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
         if labels:
             self._label_column.require(table)
-        ids = table.ids(self._settings.id_column, needed=split == TEST and self._settings.needs_ids)
+        ids = table.ids(self._settings.id_column, needed=split == TEST and self._needs_ids)
         known = dict.fromkeys(self.labels if labels else ())
         alike = {_folded(name): name for name in known}
         missing: collections.Counter[str] = collections.Counter()  # rows by their text that stands for a missing value

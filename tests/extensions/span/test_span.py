@@ -97,6 +97,13 @@ def test_tables(tmp_path, reader, split, name, text, expected):
     assert list(reader(written(tmp_path, text, name), split)) == [expected]
 
 
+def test_rows_without_the_column_of_ids_have_those_of_the_usual_one(tmp_path, caplog):
+    path = written(tmp_path, "id,question,context\nk,who?,red fox\n", "a.csv")
+    reader = Reader(may_be_none=False, id_column="key", needs_ids=False)
+    assert [example.guid for example in reader(path, "test")] == ["k"]
+    assert "no column 'key' for the ids, so rows are named by column 'id'; the header line" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("content", "name", "problem"),
     [
