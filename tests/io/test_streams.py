@@ -73,15 +73,15 @@ def test_short_lines_begin_with_the_time_or_the_day_and_a_second_set_up_takes_th
     absl_logging.use_absl_handler()
     log_form.set_up(log_form.PUBLISHED, -1)
     log_form.set_up(log_form.SHORT, 0)
-    absl_logging.info("read %d rows", 3)
-    absl_logging.warning("no labels")
-    logging.getLogger().handle(
-        logging.makeLogRecord({"msg": "trains over night", "levelno": 20, "created": time.time() + 24 * 3600})
-    )
+    noon = time.mktime((2026, 3, 2, 12, 0, 0, 0, 0, -1))
+    for hours, level, message in ((0, logging.INFO, "reads"), (1, logging.WARNING, "no labels"), (36, logging.INFO, "trains")):
+        record = logging.LogRecord("test", level, __file__, 1, message, (), None)
+        record.created = noon + hours * 3600
+        logging.getLogger().handle(record)
     first, second, third = lines(capsys)
-    assert re.fullmatch(rf"{DAY} {TIME} read 3 rows", first)
+    assert re.fullmatch(rf"{DAY} {TIME} reads", first)
     assert re.fullmatch(rf"{TIME} warning: no labels", second)
-    assert re.fullmatch(rf"{DAY} {TIME} trains over night", third)
+    assert re.fullmatch(rf"{DAY} {TIME} trains", third)
 
 
 @pytest.mark.parametrize(("form", "verbosity"), [(log_form.PUBLISHED, 0), (log_form.SHORT, 1)])
