@@ -55,11 +55,20 @@ def with_rules(family: Family, rules: Mapping[str, Any]) -> Family:
         takes = ", ".join(f"--{name}" for name in family.rules)
         instead = f"it takes {takes}" if takes else "leave it out"
         raise FlagError(f"--{foreign}: a model of {family.kind} does not take it; {instead}")
+    _refuse_idle(family, rules, usual=family)
+    return dataclasses.replace(family, **rules) if rules else family  # type: ignore[type-var]
+
+
+def refuse_idle_rules(family: Family) -> None:
+    """Raises `FlagError` for a rule of a new model's family that is set and has no effect."""
+    _refuse_idle(family, rules_of(family), usual=type(family))
+
+
+def _refuse_idle(family: Family, rules: Mapping[str, Any], *, usual: object) -> None:
     for name, value in rules.items():
         why = family.no_effect(name)
-        if why and value != getattr(family, name):
+        if why and value != getattr(usual, name):
             raise FlagError(f"--{name}: {why}; leave it out")
-    return dataclasses.replace(family, **rules) if rules else family  # type: ignore[type-var]
 
 
 def rules_of(family: Family) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.families import rules_of, with_rules
+from bert_tf.tasks.families import refuse_idle_rules
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.names import JSONL
 from bert_tf.tasks.predictions import TextLayout
@@ -157,13 +157,6 @@ def _loss(logits: Floats, features: Features) -> float:
     return float(losses[counted].mean() / 2)
 
 
-def _family(settings: SpanSettings) -> SpanFamily:
-    """The family of a new model; raises FlagError for a rule without effect."""
-    family = SpanFamily.from_settings(settings)
-    with_rules(dataclasses.replace(family, **rules_of(SpanFamily())), rules_of(family))
-    return family
-
-
 _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 
 
@@ -177,7 +170,7 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
         custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
     )
     if labels is None:  # of no trained model
-        _family(span)
+        refuse_idle_rules(SpanFamily.from_settings(span))
     patterns: Mapping[str, Sequence[str]] = {}
     if name in _VERSIONS:
         by_split = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
@@ -217,4 +210,6 @@ class SpanTask(RowsTask):
           DataError: a row has another format; names split and row.
         """
         known = [row for row in settings_of(SpanSettings) if row.name not in path_names()]
-        super().__init__(_family(SpanSettings(**named(known, settings))), train, dev, test)
+        family = SpanFamily.from_settings(SpanSettings(**named(known, settings)))
+        refuse_idle_rules(family)
+        super().__init__(family, train, dev, test)
