@@ -17,7 +17,7 @@ _DAY_S = 24 * 3600.0
 
 
 def folder() -> tempfile.TemporaryDirectory[str]:
-    """Makes a folder, deleted with the returned object; deletes those of processes that ended more than a day ago."""
+    """Makes a folder, deleted with the returned object; deletes those that are a day old and whose process has ended."""
     begin = f"bert_tf-{socket.gethostname()}-"  # containers may share the parent, but not the numbers of processes
     for other in Path(tempfile.gettempdir()).glob(f"{begin}*"):
         number = re.match(r"(\d{1,9})-", other.name[len(begin) :])

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import re
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.errors import BertError, FlagError, OutputError
 from bert_tf.extensions.cluster import storage
-from bert_tf.io import files
+from bert_tf.io import files, scratch
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 
@@ -125,7 +124,7 @@ class _Shard:
 
     def __init__(self, create: Callable[[], Any], form: ShardForm) -> None:
         self._create, self._assemble = create, form.form.assemble
-        self._folder = None if self._assemble is None else tempfile.TemporaryDirectory()
+        self._folder = None if self._assemble is None else scratch.folder()
         self._file: Any = create() if self._folder is None else open(Path(self._folder.name, "parts"), "wb")  # noqa: SIM115
         self._file.write(form.header)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from bert_tf.errors import FlagError
 from bert_tf.extensions.track import MLFLOW
 from bert_tf.extensions.track.trackers import RUNNING, Known, Marks, Point, Tracker
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.io import scratch
 
 if TYPE_CHECKING:
     from bert_tf.batch.trained import Trained
@@ -77,7 +77,7 @@ class MLflow(Tracker):
             if known.tags.get(TAG) == model.digest and known.run_id == self.run:
                 return str(known.version)
         place = f"models/{str(model.digest)[:12]}"
-        with tempfile.TemporaryDirectory() as temporary:
+        with scratch.folder() as temporary:
             self.client.log_artifacts(self.run, _saved(model, Path(temporary)), place)
         if not self.client.search_registered_models(f"name = '{name}'"):
             self.client.create_registered_model(name)
