@@ -47,6 +47,7 @@ class Part(NamedTuple):
 
     names: tuple[str, ...]  # or glob patterns, as narrow as possible: people have folders of these names; a slash ends a folder
     holds: str  # description of their content
+    shown: tuple[str, ...] = ()  # the names for people, if a pattern tells them nothing
 
 
 _OF_TRAINING = (
@@ -61,7 +62,11 @@ _OF_TRAINING = (
         (EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/{EVENTS}"), "evaluations during training, and when; the same for TensorBoard"
     ),
     Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
-    Part((f"{FEATURES}/*-*-{'?' * 16}.safetensors", f"{FEATURES}/teacher-*/"), "cached features, and outputs of a teacher"),
+    Part(
+        (f"{FEATURES}/*-*-{'?' * 16}.safetensors", f"{FEATURES}/teacher-*/"),
+        "cached features, and outputs of a teacher",
+        (f"{FEATURES}/TASK-SPLIT-DIGEST.safetensors", f"{FEATURES}/teacher-DIGEST/"),
+    ),
     Part((PAGE,), "the report"),
 )
 # Belongs to the pre-training text, not to the run: kept if the run is overwritten.
