@@ -38,6 +38,8 @@ RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
+_DIGEST = "?" * 16
+
 # Half-written files of killed processes, or of a failed save of TensorFlow.
 UNFINISHED = re.compile(rf"{atomic.TEMPORARY}|(model\.ckpt|moments|rows)-\d+(_temp|\..*\.tempstate\d+)")
 
@@ -63,7 +65,7 @@ _OF_TRAINING = (
     ),
     Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
     Part(
-        (f"{FEATURES}/*-*-{'?' * 16}.safetensors", f"{FEATURES}/teacher-*/"),
+        (f"{FEATURES}/*-*-{_DIGEST}.safetensors", f"{FEATURES}/teacher-{_DIGEST}/"),
         "cached features, and outputs of a teacher",
         (f"{FEATURES}/TASK-SPLIT-DIGEST.safetensors", f"{FEATURES}/teacher-DIGEST/"),
     ),

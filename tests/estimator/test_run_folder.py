@@ -205,14 +205,14 @@ def test_neither_checkpoints_of_an_unknown_run_nor_a_file_are_touched(tmp_path):
 
 WRITTEN = """checkpoint model.ckpt-5.index model.ckpt-5.data-00000-of-00001 graph.pbtxt metrics.jsonl
     events.out.tfevents.1.host eval_results.txt eval_results.json predictions.tsv test_results.tsv vocab.txt bert_config.json
-    eval/events.out.tfevents.1.host features/MRPC-train-0123456789abcdef.safetensors features/teacher-1/states.npy
+    eval/events.out.tfevents.1.host features/RTE-dev-0123456789abcdef.safetensors features/teacher-0123456789abcdef/states.npy
     evaluations.jsonl best/run_config.json best/model.ckpt-5.index best/vocab.txt ema/model.ckpt-5.index
     optimizer/moments-5.index predictions_mismatched.tsv submission/MNLI-m.tsv submission.zip AX/predictions_diagnostic.tsv
     XNLI-sw/eval_results.json AX/submission/AX.tsv memory_trace_step5.txt live_memory_step5.tsv profile/phases.json
     profile/plugins/a.xplane.pb tracking/mlflow.json tracking/tensorboard/events.out.tfevents.1.host timing.json
     report.html""".split()
 MINE = """notes.txt model.txt data/train.tsv bert_model.ckpt.index seed-1/eval_results.json profile/me.json eval/mine.txt
-    features/train.safetensors features/teacher-notes.txt optimizer/adam.py tracking/notes.md tracking/wandb
+    features/train.safetensors features/teacher-notes/1.txt optimizer/adam.py tracking/notes.md tracking/wandb
     ema/vocab.txt""".split()
 
 
@@ -223,7 +223,8 @@ def test_overwriting_deletes_what_a_run_writes_and_keeps_what_people_put_there(c
     claim(claimed, other(seed=2), overwrite=True)
     left = {str(path.relative_to(claimed)) for path in claimed.rglob("*") if path.is_file()}
     assert left == {"run_config.json", *MINE}
-    assert {path.name for path in claimed.rglob("*") if path.is_dir()} == {name.split("/")[0] for name in MINE if "/" in name}
+    folders = {parent for name in MINE for parent in (claimed / name).parents if claimed in parent.parents}
+    assert {path for path in claimed.rglob("*") if path.is_dir()} == folders
     assert load_record(claimed)["training"]["seed"] == 2
 
 
