@@ -131,6 +131,12 @@ def delete_unfinished(folder: Path) -> None:
         shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
+def refuse_run(folder: Path, series: str) -> None:
+    """Raises OutputError if a folder for several runs is that of one, which all commands would take for them."""
+    if (folder / RECORD).exists():
+        raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of {series}")
+
+
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Returns the folder's record, None without one; raises OutputError if it is damaged."""
     path = Path(output_dir) / RECORD

@@ -124,6 +124,11 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     return Machine(config, planned, strategy, watch, of_tensors)
 
 
+def without_devices() -> Machine:
+    """A machine to check a run with, on which nothing is computed: its GPUs are left to other processes."""
+    return Machine(tf1.ConfigProto())
+
+
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:
     """Logs which devices compute, environment variables that affect them, and a GPU that is idle by mistake."""
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):

@@ -77,6 +77,8 @@ class SeriesSettings(Settings):
             )
         if self.folds_average and self.folds_only:
             raise FlagError("--folds_average and --folds_only exclude each other")
+        if self.folds_only and (config.actions.do_predict or config.inference.submission_zip or config.deciding):
+            raise FlagError("--folds_only has no final model: leave out --do_predict, --submission_zip and decision rules")
         if self.folds_average and config.deciding:
             raise FlagError("--folds_average has no decision rule: leave out --calibrate, --threshold, --abstain and --sets")
 

@@ -33,6 +33,7 @@ from bert_tf.io import atomic, documents, scratch
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
+from bert_tf.runtime.machine import without_devices
 from bert_tf.settings import defaults
 from bert_tf.tasks import cells, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task, Unopened
@@ -41,6 +42,7 @@ from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.tasks.tables import RowError
 from bert_tf.training import batch_machine, preparation
 from bert_tf.training import results as run_results
+from bert_tf.training.checks import check
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.run_spec import RunSpec, all_rows, undecided
 from bert_tf.training.settings import MachineSettings
@@ -97,10 +99,9 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
     with run_folder.writing(config.output.folder):
         _refuse_earlier(config)
         folds = _folds(config, resolved_task, data)
-        if not settings.folds_only:  # a fault in what is read at the end would be found when all folds are trained
-            purposes = [*([DEV] if _has_dev(resolved_task, data) else []), *([TEST] if config.actions.do_predict else [])]
-            splits = [split for purpose in purposes for split in resolved_task.splits(data.folder, purpose)]
-            preparation.read_examples(resolved_task, data, splits, config)
+        last = config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)})
+        if not settings.folds_only:
+            _check_last(last, environment, task)
         done, outputs = _trained(folds, task, environment)
         if done.stopped_by is not None:
             return Outcome(done, resolved_task, data, done.stopped_by)
@@ -111,19 +112,30 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
             run_results.write_page(config.output.folder)
             return Outcome(done, resolved_task, data, None)
     log.info("***** Final model, of all rows *****")
-    final = fine_tune(
-        config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)}), environment=environment, task=task
-    )
+    final = fine_tune(last, environment=environment, task=task)
     return Outcome(done, resolved_task, data, final.stopped_by)
 
 
 def _refuse_earlier(config: RunSpec) -> None:
-    """FlagError for folds beyond the number: they are of another division, and would be averaged and listed with these."""
-    count = config.extensions.series.folds
+    """Refuses a folder with another run, and folds beyond the number: they would be averaged and listed with these."""
+    count, settings = config.extensions.series.folds, config.extensions.series
+    has_folds = (config.output.folder / "fold-1" / run_layout.RECORD).exists()
+    if settings.folds_only or settings.folds_average or not (has_folds or config.output.overwrite_output_dir):
+        run_folder.refuse_run(config.output.folder, "the folds")
     for path in sorted(config.output.folder.glob(f"fold-*/{run_layout.RECORD}")):
         number = path.parent.name.partition("-")[2]
         if number.isdecimal() and int(number) > count:
             raise FlagError(f"--folds={count}: {path.parent} is of more folds; delete it, or name another --output_dir")
+
+
+def _check_last(config: RunSpec, environment: Mapping[str, str], task: Task | None) -> None:
+    """Reads and checks what follows the folds: its faults would be found after hours."""
+    if config.deciding and not config.actions.do_eval:
+        raise FlagError(
+            "--folds: no dev rows choose the decision rule of the final model: name them (--dev_file),"
+            " or leave out --calibrate, --threshold, --abstain and --sets"
+        )
+    check(preparation.prepare(config, without_devices(), environment=environment, task=task))
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:

@@ -71,6 +71,7 @@ def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read_cluster(environment) is not None:
         raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
+    run_folder.refuse_run(config.output.folder, "the seeds")
     folder, wanted = config.output.folder, {f"seed-{seed}" for seed in config.extensions.series.seed_numbers}
     others = sorted({path.parent.name for path in folder.glob(f"seed-*/{run_layout.RECORD}")} - wanted)
     if others:

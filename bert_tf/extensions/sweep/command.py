@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import extension, run_layout
-from bert_tf.errors import FlagError, OutputError
+from bert_tf import extension
+from bert_tf.errors import FlagError
 from bert_tf.extensions.sweep import TABLE
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -100,12 +100,12 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
 
 def run_all(settings: SweepSettings) -> Sweep:
     extension.needed("report", "sweep")
+    from bert_tf.estimator import run_folder
     from bert_tf.extensions.sweep import plan, score, slurm_launch, table
     from bert_tf.training import results as run_results
 
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
-    if (folder / run_layout.RECORD).exists():
-        raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
+    run_folder.refuse_run(folder, "the sweep")
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
     if settings.hold_out and "threshold" in {**file.fixed, **file.grid}:

@@ -119,6 +119,13 @@ def test_goes_on_where_it_was_killed_to_the_same_result(project, series, tmp_pat
     assert not (tmp_path / "run_config.json").exists()
 
 
+@pytest.mark.parametrize("flag", ["folds_only", "folds_average"])
+def test_without_a_final_model_the_folder_holds_none(project, series, monkeypatch, capsys, flag):
+    monkeypatch.setattr(driver, "in_turn", None)
+    assert classifier.run(*project.flags(series, folds=2, **{flag: True}, **WAYS)) == 2
+    assert "holds a run; name a folder for the runs of the folds" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def averaged(project, series, tmp_path_factory):
     """The same folds, evaluated and predicting by the mean of their outputs; their test examples are those of dev."""
@@ -176,6 +183,8 @@ def test_only_models_whose_outputs_mean_the_same_are_averaged(series, caplog):
         (["--folds_average"], "--folds_average belongs to --folds"),
         (["--folds=2", "--folds_average", "--folds_only"], "--folds_average and --folds_only exclude each other"),
         (["--folds=2", "--folds_average", "--calibrate"], "--folds_average has no decision rule"),
+        (["--folds=2", "--folds_only", "--do_predict"], "--folds_only has no final model: leave out --do_predict, "),
+        (["--folds=2", "--folds_only", "--abstain=below:0.5"], "--folds_only has no final model: "),
         (["--folds=2", "--seeds=1-2"], "--folds and --seeds exclude each other"),
         (["--slots=2"], "--slots belongs to --seeds and --folds"),
         (["--folds=2", "--eval_every_n_steps=5"], "the reported rows would choose the checkpoint"),
@@ -201,6 +210,30 @@ def test_refuses_before_anything_is_trained(tmp_path):
     for count, groups, message in ((41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")):
         with pytest.raises(FlagError, match=message):
             divided(SENTENCES, count, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("changed", "flags", "message"),
+    [
+        ("data/dev.tsv", {"calibrate": True}, "no dev rows choose the decision rule of the final model"),
+        (None, {"calibrate": True}, "dev: 13 labelled examples are too few to calibrate on"),
+        (None, {"submission_zip": True}, "--submission_zip: GLUE's server takes no predictions of MRPC, or --do_predict is"),
+        (None, {"submission_zip": True, "folds_average": True}, "--submission_zip: GLUE's server takes no predictions"),
+        ("run_config.json", {}, "holds a run; name a folder for the runs of the folds"),
+        ("model.safetensors", {}, "commands would read this model instead of the trained one"),
+    ],
+)
+def test_what_the_final_model_would_refuse_is_refused_before_the_folds(
+    project, tmp_path, monkeypatch, capsys, changed, flags, message
+):
+    monkeypatch.setattr(driver, "in_turn", None)
+    data = shutil.copytree(project.data_dir, tmp_path / "data")
+    if changed == "data/dev.tsv":
+        (tmp_path / changed).unlink()
+    elif changed:
+        (tmp_path / changed).write_text("{}")
+    assert classifier.run(*project.flags(tmp_path, data_dir=data, folds=2, **flags, **WAYS)) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("fault", ["dev.tsv", "test.tsv", "fold-3"])

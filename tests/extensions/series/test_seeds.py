@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import FlagError, TrainingError
+from bert_tf.errors import FlagError, OutputError, TrainingError
 from bert_tf.estimator.run import Outcome
 from bert_tf.extensions.series import driver
 from bert_tf.extensions.series import seeds as job
@@ -85,6 +85,10 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     machines = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
     with pytest.raises(FlagError, match="--seeds is for one machine"):
         run(tmp_path, "--seeds=1-2", environment={"TF_CONFIG": json.dumps(machines)})
+    (tmp_path / "run" / "run_config.json").parent.mkdir()
+    (tmp_path / "run" / "run_config.json").write_text("{}")
+    with pytest.raises(OutputError, match="holds a run; name a folder for the runs of the seeds"):
+        run(tmp_path / "run", "--seeds=1-2")
     assert jobs == []
     assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1").stopped_by is None
     assert [(job.train.seed, job.output.output_dir) for job in jobs] == [(3, f"{tmp_path}/seed-3"), (1, f"{tmp_path}/seed-1")]
