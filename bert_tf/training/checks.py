@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import model_formats, saved, weight_files
+from bert_tf.checkpoints import huggingface, model_formats, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import model_reader
@@ -18,6 +18,7 @@ from bert_tf.estimator.run import last_step
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import trains_pooler
 from bert_tf.optimization import parts
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.tasks.base import DEV, TEST, TRAIN, OnDisk
@@ -54,9 +55,23 @@ def check(run: Run) -> Run:
     preflight.refuse(problems)
     for part in run.parts.values() if TRAIN in run.splits else ():
         restore = part.restored(run, restore)
+    if TRAIN in run.splits:
+        _refuse_frozen(run, restore)
     preflight.refuse(list(_of_files(run)))
     _warn_of_leaks(run)
     return dataclasses.replace(run, restore=restore)
+
+
+def _refuse_frozen(run: Run, restore: RestorePlan) -> None:
+    """Raises FlagError if --freeze would keep what begins with random weights."""
+    new, count = {parts.part_of(name) for name in restore.initialized}, run.spec.train.reinit_layers
+    if huggingface.has_new_pooler(restore.prefix) and not restore.values:  # these are of a trained one
+        new.add(parts.POOLER)
+    unread = set() if trains_pooler(heads.make_head(run.task.family.head), run.config) else {parts.POOLER}
+    kept = sorted(str(part) for part in run.spec.train.frozen if part in new - unread)
+    if kept:
+        remedy = f", or add --reinit_layers=0 (it is {count})" if count else ""
+        raise FlagError(f"--freeze: {', '.join(kept)} would keep the random weights of their start; leave them out{remedy}")
 
 
 def _warn_of_accuracy(run: Run, chosen_by: str | None) -> None:

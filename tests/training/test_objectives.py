@@ -1,12 +1,14 @@
 """Loss, best checkpoint and target: from flags, and in a run that is evaluated while it trains."""
 
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints.converted_files import NEW_VARIABLES
 from bert_tf.errors import FlagError
 from bert_tf.estimator.evaluations import Target
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
@@ -180,3 +182,10 @@ def test_top_layers_and_pooler_begin_anew_but_no_more_than_there_are(tmp_path, u
     assert reading.record(tmp_path / "out")["training"]["reinit_layers"] == 1
     assert run(*project.flags(tmp_path / "new", reinit_layers=3)) == 2
     assert "--reinit_layers=3: the model has 2 layers" in capsys.readouterr().err
+    for more in ({"reinit_layers": 1}, {"few_labels": True}):
+        assert run(*project.flags(tmp_path / "new", do_train=True, freeze="0-1,pooler", **more)) == 2
+        error = "--freeze: 1, pooler would keep the random weights of their start; leave them out, or add --reinit_layers=0"
+        assert error in capsys.readouterr().err
+    Path(project.init_checkpoint).with_name(NEW_VARIABLES).touch()  # converted from weights without a pooler
+    assert run(*project.flags(tmp_path / "new", do_train=True, freeze="0,pooler")) == 2
+    assert "--freeze: pooler would keep the random weights" in capsys.readouterr().err
