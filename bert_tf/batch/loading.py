@@ -59,7 +59,7 @@ def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = 
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
     plain = run_folder.trained(folder)
-    record = {**plain, **_decision(prefix, plain)}
+    record = {**plain, **fitted_decision(prefix, plain)}
     return described(prefix, folder, record, folder / run_layout.RECORD, overrides)
 
 
@@ -76,7 +76,8 @@ def described(prefix: str, folder: Path, record: Mapping[str, Any], path_of_reco
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, record)
 
 
-def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+def fitted_decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The rule that was fitted to a checkpoint, as an entry of its record; empty without one."""
     folder = Path(prefix).parent
     content = load_decision(folder)
     if content is None or content.get("checkpoint_sha256") != digest(prefix):

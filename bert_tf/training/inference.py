@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
+from bert_tf.batch.loading import fitted_decision
 from bert_tf.batch.trained import refuse_what_is_no_number
 from bert_tf.checkpoints import saved
 from bert_tf.estimator.forward import Forward
@@ -20,6 +21,7 @@ from bert_tf.io.log_form import log, published
 from bert_tf.profiling.wall_clock import EVALUATION, PREDICTION, WALL
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
+from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import results, speed
 from bert_tf.training.run import Run, features
@@ -64,9 +66,9 @@ class Inference:
     @WALL.span(EVALUATION)
     def evaluate(self) -> dict[str, Evaluation]:
         log.info("***** Running evaluation *****")
-        run = self.run
         wrong: _Mistakes = {}
         self._load()
+        run = self.run
         published.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         evaluations = self._evaluations(wrong)
         averages = self._of_averages(wrong)
@@ -112,13 +114,17 @@ class Inference:
         if run.results_dir != run.output_dir or self._checkpoint != saved.best_or_newest(run.output_dir):
             return {}
         prefixes = {kind: saved.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
-        return {kind: average for kind, average in prefixes.items() if average is not None}
+        averages = {kind: average for kind, average in prefixes.items() if average is not None}
+        last = run_layout.of_step(run_layout.CHECKPOINTS, last_step(run.output_dir))
+        for kind in [kind for kind, average in averages.items() if Path(average).name != last]:
+            log.warning("%s: of another step than the end of the run, %s: it is not evaluated", averages.pop(kind), last)
+        return averages
 
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:
         log.info("***** Running prediction *****")
-        run, written = self.run, {}
         self._load()
+        run, written = self.run, {}
         for split in run.splits[TEST]:
             predictions = self._predictions(split, run.spec.inference.predict_batch_size)
             examples = run.examples[split]
@@ -137,16 +143,24 @@ class Inference:
             columns = run.family.features(examples, run.weights.tokenizer, run.weights.limits)
             return self._computed(columns, examples, run.spec.inference.eval_batch_size)
 
-        self.run = dataclasses.replace(run, decision=part.decision(run, predict, self._checkpoint))
+        self._decide_by(part.decision(run, predict, self._checkpoint))
+
+    def _decide_by(self, decision: Decision) -> None:
+        self.run = dataclasses.replace(self.run, decision=decision)
         self.close()
         self._forward, self._building, self._checkpoint = None, None, ""
 
     def _load(self) -> None:
-        """Loads the run's weights once."""
+        """Loads the run's weights once, with the rule that an earlier command fitted to them, unless one is to be fitted."""
         if self._checkpoint:
             return
-        run, forward = self.run, self.forward()
-        checkpoint = require_checkpoint(run.output_dir) if run.spec.actions.do_train else run.weights.prefix
+        run, trains = self.run, self.run.spec.actions.do_train
+        checkpoint = require_checkpoint(run.output_dir) if trains else run.weights.prefix
+        if trains and run.spec.deciding is None:
+            rule = Decision.from_record(fitted_decision(checkpoint, run.family.record()))
+            if rule != run.decision:
+                self._decide_by(rule)
+        forward = self.forward()
         log.info("with the weights of %s", checkpoint)
         forward.log_graph(run.spec.data.max_seq_length, run.restore.loaded if run.restore else ())
         self.step, self._checkpoint = forward.load(checkpoint), checkpoint

@@ -8,6 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf.estimator.hooks import StopOnSignalHook
+from bert_tf.extensions.average import part
 from tests import classifier
 from tests.tiny import SIZES, held
 from tests.training import reading
@@ -57,6 +58,11 @@ def test_a_later_evaluation_says_the_same(project, trained, tmp_path):
     flags = ["--task_name=MRPC", "--do_eval", f"--data_dir={project.data_dir}", f"--output_dir={copy}"]
     assert classifier.run(*flags) == 0
     assert reading.text_results(copy) == reading.text_results(trained)
+    # The run was trained longer, without --average_last.
+    part.keep_mean(copy, [str(copy / "model.ckpt-4")], 4)
+    assert classifier.run(*flags) == 0
+    left_out = {f"{name}_average" for name in ("eval_accuracy", "eval_f1", "eval_loss")}
+    assert reading.text_results(copy).keys() == reading.text_results(trained).keys() - left_out
 
 
 @pytest.mark.parametrize("weights", ["ema", "model.ckpt-4"])

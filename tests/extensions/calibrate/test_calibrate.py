@@ -201,9 +201,10 @@ def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path):
     assert " --calibrate=True --sets=0.8" in reading.record(out)["command"]
     (temperature,) = json.loads((out / "decision.json").read_text())["temperatures"]
     assert temperature != 1.0
-    (out / "predictions.tsv").unlink()
-    assert classifier.run(*task, "--do_predict") == 0
-    assert (out / "predictions.tsv").read_text() == written
+    for again in (["--do_predict"], [*flags, "--num_train_steps=2", "--do_train", "--do_predict"]):
+        (out / "predictions.tsv").unlink()
+        assert classifier.run(*task, *again) == 0
+        assert (out / "predictions.tsv").read_text() == written
 
 
 def test_the_command_that_repeats_a_run_names_the_costs_from_anywhere(tmp_path, monkeypatch):
