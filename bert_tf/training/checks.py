@@ -155,7 +155,7 @@ def _of_training(run: Run) -> Iterator[str]:
             phase.batch_size,
             replicas=run.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
-            fewest=heads.make_head(run.task.family.head).fewest_examples,
+            fewest=run.fewest_examples,
             flag=f"{phase.prefix}train_batch_size",
         )
     for phase in run.phases[1:]:

@@ -139,6 +139,7 @@ def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         growth=run.machine.session_config.gpu_options.allow_growth,
     )
     options = with_head(options, heads.make_head(run.task.family.head), run.config)
+    options = dataclasses.replace(options, fewest_examples=run.fewest_examples)
     return with_adapted(options, run.spec.asked, run.config, run.new_parts)
 
 

@@ -23,7 +23,7 @@ from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN, Feat
 from bert_tf.features.long_text import HEAD_TAIL, TRUNCATE, WINDOWS
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.heads.base import Head, LossOptions
 from bert_tf.optimization.parts import POOLER
 from bert_tf.profiling.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
@@ -121,6 +121,17 @@ class Run:
         """Of --reinit_layers: the top layers, and the pooler (Zhang et al., 2021)."""
         count, layers = self.spec.train.reinit_layers, self.config.weighted_layers
         return frozenset({POOLER, *range(layers - count, layers)}) if count else frozenset()
+
+    @property
+    def around(self) -> Callable[[Head], Head] | None:
+        """What a part wraps around the head in training."""
+        return next((around for part in self.parts.values() if (around := part.head()) is not None), None)
+
+    @property
+    def fewest_examples(self) -> int:
+        """Minimum number of examples that the loss of the training compares; see `Head`."""
+        head, around = heads.make_head(self.task.family.head), self.around
+        return (around(head) if around else head).fewest_examples
 
     @property
     def train_split(self) -> str:

@@ -155,7 +155,7 @@ def _model(run: Run, labelled: TrainingRows, end: int, begin: int) -> Model:
         seed=run.spec.train.seed,
         optimization=_optimization(run, end, begin),
         check_replicas=_checked_every(run) > 0,
-        around=next((around for part in every if (around := part.head()) is not None), None),
+        around=run.around,
         dropout=all(part.dropout for part in every),
     )
 

@@ -65,6 +65,7 @@ class ContrastedHead(Around):
     """A classification that also learns from which texts of a batch are of one class (Gunel et al., 2021)."""
 
     share: float  # of the loss
+    fewest_examples = 2  # alone, an example has no class mates, and the contrastive loss is 0
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
         return self.head.variables(config)

@@ -14,6 +14,7 @@ from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
+from tests import classifier
 from tests.classifier import mrpc, with_recipe
 from tests.graphs import evaluate
 
@@ -55,6 +56,14 @@ def test_is_for_classes(flags, message):
     part = mrpc(*flags.split()).parts()["few_labels"]
     with pytest.raises(FlagError, match=f"^{message}"):
         part.check(SimpleNamespace(task=LETTERS))
+
+
+@pytest.mark.parametrize(
+    "flags", [{"few_labels": True, "train_batch_size": 16, "gradient_accumulation_steps": 16}, {"contrastive_weight": 0.5}]
+)
+def test_parts_of_a_batch_with_one_text_have_nothing_to_compare(project, tmp_path, capsys, flags):
+    assert classifier.run(*project.flags(tmp_path, **{"train_batch_size": 1, **flags}, do_train=True)) == 2
+    assert "leaves single examples, but the loss compares examples; use at least" in capsys.readouterr().err
 
 
 def test_the_contrastive_loss_tells_class_mates_from_other_rows():
