@@ -40,6 +40,7 @@ from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.rows import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.part import Part
+from bert_tf.training.results import ROWS
 from bert_tf.training.run import Run, features, together
 from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import ModelSettings
@@ -120,6 +121,9 @@ class Distillation(Part):
         of_states = self.settings.state_weight if run.config.num_hidden_layers > 1 else 0.0
         if not any((self.settings.output_weight, self.settings.label_weight, self.settings.relation_weight, of_states)):
             yield "every weight is 0, so there is nothing to learn: leave out --output_weight, or add --label_weight=1"
+        for name in ("class_weights", "label_smoothing"):
+            if name in run.spec.given and getattr(run.spec.train, name) and not self.settings.label_weight:
+                yield f"--{name}: a student that learns no labels has no use for it; leave it out, or add --label_weight=1"
         if teacher.vocabulary.fingerprint != run.vocabulary.fingerprint:
             yield f"{run.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
         if run.machine.plan.cluster:
@@ -157,8 +161,9 @@ class Distillation(Part):
         folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
         with contextlib.closing(_Outputs(run, teacher, folder, fields)) as outputs:
             arrays = outputs.arrays_of(columns)
-            if not (run.output_dir / FILE).exists():
-                outputs.evaluate()
+            dev = {split: run.digest(split) for split in run.splits.get(DEV, ())}
+            if not (run.output_dir / FILE).exists() or (dev and dev != _measured_on(run.output_dir / FILE)):
+                outputs.evaluate(dev)
         for field in fields:
             columns = _with(columns, observed(field, teacher.config.hidden_size), arrays[field.name])
         self._lesson = _lesson(self.settings, teacher, arrays[STATES.name])
@@ -248,23 +253,31 @@ class _Outputs:
                 arrays[field.name].flush()  # before the file below counts them
             _write_done(self._folder, int(numbers[-1]) + 1)
 
-    def evaluate(self) -> None:
-        """Writes the teacher's results for the page."""
+    def evaluate(self, dev: Mapping[str, str]) -> None:
+        """Writes the teacher's results on splits, which are given with the digests of their rows, for the page."""
         run, family = self._run, self._run.task.family
         evaluations = {}
-        for split in run.splits.get(DEV, ()):
+        for split in dev:
             columns, examples = features(run, split), run.examples[split]
             outputs = self._computed(columns)
             refuse_what_is_no_number(outputs, self._teacher.prefix)
             evaluations[split] = family.evaluation(family.predictions(outputs, columns, examples), examples)
         metrics = summarize(evaluations) if evaluations else {}
         student = dataclasses.replace(run.weights, given_head=family.head)
-        comparison = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
+        comparison = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student), ROWS: dev}
         atomic.write_text(run.output_dir / FILE, documents.to_json(comparison, indent=1) + "\n")
 
     def close(self) -> None:
         if "_forward" in self.__dict__:
             self._forward.close()
+
+
+def _measured_on(path: Path) -> Any:
+    """Digests of the rows that the teacher's results are of, by split; None if they are unknown."""
+    try:
+        return documents.parse_json(path.read_text())[ROWS]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _sizes(model: Trained) -> dict[str, Any]:

@@ -170,6 +170,10 @@ def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_i
     assert distilled(made, folder, "--do_eval") == 0
     assert reading.results(folder)["eval_loss"] == pytest.approx(loss, rel=1e-6)
     assert counted == []
+    data = shutil.copytree(made.project.data_dir, tmp_path / "data")
+    (data / "dev.tsv").write_text("".join((data / "dev.tsv").read_text().splitlines(keepends=True)[:-1]))
+    assert distilled(made, folder, num_train_epochs=2, data_dir=data) == 0
+    assert counted == [12]  # the teacher is measured on the rows of the student
     assert distilled(made, folder, num_train_epochs=2, state_weight=3) == 2
     assert "state_weight" in capsys.readouterr().err
 
@@ -179,7 +183,7 @@ def test_learns_from_texts_without_labels_which_do_not_count_as_a_class(made, tm
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     texts.write_text(texts.read_text() + '{"text_a": "rain"}\n')
-    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts, class_weights="balanced")
+    prepare(made, tmp_path / "out", skip_bad_rows=True, unlabelled=texts, class_weights="balanced", label_weight=1)
     assert (sum(counted), len(untrained)) == (40 + 12 + 13, 1)
     labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
     expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
@@ -272,6 +276,7 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
         ({"distill_temperature": 0}, "distill_temperature"),
         ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
         ({"output_weight": 0, "state_weight": 0}, "every weight is 0, so there is nothing to learn"),
+        ({"class_weights": "balanced"}, "--class_weights: a student that learns no labels has no use for it; leave it out, or"),
         ({"output_weight": 0, "student_layers": 1}, "every weight is 0, so there is nothing to learn"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
