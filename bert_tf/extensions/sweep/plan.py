@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bert_tf.errors import BertError, DataError, FlagError, unknown_name
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
+from bert_tf.metrics.values import is_cost
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
@@ -98,7 +99,7 @@ class PlannedRun:
 class _Data(NamedTuple):
     """What a plan knows of a task's data."""
 
-    metric: str  # that compares runs, as eval_accuracy
+    metric: str  # the task's first, as eval_accuracy
     train: tuple[float, float]  # rows, tokens of a row
     dev: tuple[float, float]
 
@@ -145,6 +146,8 @@ def _parsed(content: Any) -> SweepFile:
         elif isinstance(value, list):
             if not value:
                 raise FlagError(f"{name}: an empty list")
+            if name == "best_metric" and len(value) > 1:
+                raise FlagError("best_metric: a list: it compares the runs, so all have the same one")
             grid[row.name] = tuple(_value(row, item) for item in value)
         else:
             fixed[row.name] = _value(row, value)
@@ -279,8 +282,9 @@ def planned(
     key = f"{task} {config.of_task} {config.data.data_dir}"
     if key not in known:
         known[key] = _measured(get_task(task, config.of_task), config.data.data_dir, environment)
-    data = known[key]
-    return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=data.metric)
+    data, best = known[key], config.train.best_metric
+    metric = f"eval_{best}" if best and not is_cost(best) else data.metric
+    return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=metric)
 
 
 def assignments(varying: Mapping[str, Any]) -> list[str]:

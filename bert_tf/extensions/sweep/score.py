@@ -21,7 +21,7 @@ def score(result: Result) -> float:
 
 
 def best(results: Sequence[Result]) -> Mapping[str, Result]:
-    """The result of each task with the highest first metric on dev, and that of AX by the best model of MNLI."""
+    """The result of each task with the highest metric on dev that compares runs, and that of AX by the best model of MNLI."""
     best_by_task: dict[str, Result] = {}
     for result in results:
         if result.error is None and not result.pruned and result.worth is not None:

@@ -178,7 +178,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> Path:
 
 
 def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
-    """Yields a table of means over seeds of each task's first metric, by task and settings: the best first, as on the page."""
+    """Yields a table of means over seeds of each task's metric, by task and settings: the best first, as on the page."""
     by_name = {result.name: result for result in results}
     rows = [
         _cells(task, combination, [by_name[run.name] for run in combination.runs], folder)

@@ -46,8 +46,10 @@ def test_a_list_is_a_grid_and_a_number_is_the_same_for_all(read, tmp_path, glue)
 def test_a_run_of_ones_own_files_names_the_metric_that_compares_it(read, tmp_path):
     (tmp_path / "train.csv").write_text("text,label\na,x\nb,y\nc,z\n")
     files = {name: str(tmp_path / "train.csv") for name in ("train_file", "dev_file")}
-    (run,) = plan.runs(read(json.dumps({"tasks": "custom", "settings": files})), tmp_path, {})
-    assert run.metric == "eval_accuracy"
+    for chosen, metric in ((None, "accuracy"), ("macro_f1", "macro_f1"), ("loss", "accuracy")):
+        settings = {**files, **({"best_metric": chosen, "eval_every_n_steps": 5} if chosen else {})}
+        (run,) = plan.runs(read(json.dumps({"tasks": "custom", "settings": settings})), tmp_path, {})
+        assert run.metric == f"eval_{metric}"
 
 
 def test_the_runs_of_a_grid_are_counted_before_they_are_planned(read, tmp_path, glue):
@@ -102,6 +104,10 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsettings: {seed: 1}", "settings: seed: write it under seeds"),
         ("tasks: MRPC\nsettings: {output_dir: x}", "settings: output_dir: the sweep names the folders"),
         ("tasks: MRPC\nsettings: {learning_rate: []}", "learning_rate: an empty list"),
+        (
+            "tasks: MRPC\nsettings: {best_metric: [f1, accuracy]}",
+            "best_metric: a list: it compares the runs, so all have the same",
+        ),
         ("tasks: MRPC\nsettings: {learning_rate: many}", "learning_rate: 'many' is not a number"),
         ("tasks: MRPC\nsettings: {num_train_steps: 1e-3}", "num_train_steps: '1e-3' is not a whole number"),
         ("tasks: MRPC\nsettings: {train_batch_size: auto}", "train_batch_size: auto: write fit_memory: true instead"),
