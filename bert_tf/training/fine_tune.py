@@ -34,6 +34,7 @@ class FineTuned:
     step: int  # of the weights trained or evaluated
     stopped_by: signal.Signals | None = None  # signal that ended training; the same run can resume
     evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)  # by split; empty without evaluation
+    averages: Mapping[str, Mapping[str, Evaluation]] = dataclasses.field(default_factory=dict)  # the same, of each average
     predictions: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # files by split; empty without prediction
     outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)  # by evaluated split: its predictions
 
@@ -48,8 +49,10 @@ class FineTuned:
 
     @property
     def finite_metrics(self) -> dict[str, float]:
-        """Metrics by name, as eval_accuracy, without those that are not finite."""
-        return {f"eval_{name}": value for name, value in sorted(self.metrics.items()) if math.isfinite(value)}
+        """Metrics by name, as eval_accuracy and eval_accuracy_ema, without those that are not finite."""
+        every = [("", self.metrics), *((f"_{kind}", summarize(of_kind)) for kind, of_kind in sorted(self.averages.items()))]
+        values = {f"eval_{name}{kind}": value for kind, metrics in every for name, value in sorted(metrics.items())}
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
     @property
     def collapsed(self) -> str | None:
@@ -103,7 +106,8 @@ def _carried_out(run: Run) -> FineTuned:
         if run.spec.deciding is not None:
             inference.decide(run.parts[run.spec.deciding])
         predictions = inference.predict() if actions.do_predict else {}
-        return FineTuned(inference.run, inference.step or step, None, evaluations, predictions, inference.outputs)
+        step, averages = inference.step or step, inference.averages
+        return FineTuned(inference.run, step, None, evaluations, averages, predictions, inference.outputs)
 
 
 def _keep_account(run: Run) -> bool:

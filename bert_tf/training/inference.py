@@ -45,6 +45,7 @@ class Inference:
         self._checkpoint = ""
         self.step = 0
         self._steps: dict[str, int] = {}  # of averages: the last one, where `step` may be that of the best checkpoint
+        self.averages: dict[str, dict[str, Evaluation]] = {}  # of each average of the weights, by split
         self.outputs: dict[str, Any] = {}  # of the evaluated splits, see `Family.predictions`
 
     def forward(self) -> Forward:
@@ -71,12 +72,14 @@ class Inference:
         run = self.run
         published.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         evaluations = self._evaluations(wrong)
-        averages = self._of_averages(wrong)
+        self.averages = self._of_averages(wrong)
         published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         note = SAMPLE_NOTE if run.data.is_sample else ""
         results.warn_of_other_rows(run.results_dir, evaluations)
         more = {"precision": computed(run.spec.speed.precision), **_time_to_target(run), **self._steps}
-        values = results.write_evaluation(run.results_dir, evaluations, step=self.step, note=note, more=more, averages=averages)
+        values = results.write_evaluation(
+            run.results_dir, evaluations, step=self.step, note=note, more=more, averages=self.averages
+        )
         results.write_mistakes(run.results_dir, wrong)
         report_to_tensorboard(run.output_dir, values, self.step, checkpoint=self._checkpoint)
         return evaluations

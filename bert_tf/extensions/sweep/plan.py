@@ -41,6 +41,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("do_train", "do_eval"), "a sweep trains and evaluates each run"),
 }
 _ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
+_OF_AVERAGES = {"ema", "average_last"}
 _BYTES_PER_TOKEN = 5.0  # of English, with its columns
 _SAMPLE = 1 << 16  # bytes from which the length of rows is estimated
 _LONG_LINE = 1 << 12  # bytes: longer lines are no rows
@@ -151,6 +152,10 @@ def _parsed(content: Any) -> SweepFile:
             grid[row.name] = tuple(_value(row, item) for item in value)
         else:
             fixed[row.name] = _value(row, value)
+    for name in _OF_AVERAGES & {*grid, *ranges}:
+        log.warning(
+            "%s: runs are compared by their plain weights, which it does not change; sweep.tsv has the averages too", name
+        )
     return SweepFile(tuple(dict.fromkeys(wanted)), seed_numbers(text), fixed, grid, ranges)
 
 

@@ -139,6 +139,13 @@ def test_what_cannot_be_planned_is_said_before_the_first_run(read, tmp_path, glu
         plan.runs(read("tasks: QNLI"), tmp_path, {home.VARIABLE: str(tmp_path)})
 
 
+def test_averages_that_vary_do_not_rank_the_runs(read, caplog):
+    read("tasks: MRPC\nsettings: {ema: 0.9}")
+    assert caplog.text == ""
+    read("tasks: MRPC\nsettings: {ema: [0.9, 0.99]}")
+    assert "ema: runs are compared by their plain weights, which it does not change" in caplog.text
+
+
 def test_fixed_settings_may_need_a_value_of_a_list(read, tmp_path, glue):
     """With the default batch of 32 the first would be refused, without saved checkpoints the second."""
     for fixed, varying in (
