@@ -26,6 +26,11 @@ def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
+def has_new_pooler(checkpoint: str | os.PathLike[str]) -> bool:
+    """Whether a checkpoint was converted from weights without a pooler."""
+    return (Path(checkpoint).parent / NEW_VARIABLES).is_file()
+
+
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
     """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
     if _change(target) is None:

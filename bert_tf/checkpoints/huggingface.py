@@ -399,11 +399,6 @@ def _add(digest: Any, paths: Iterable[Path]) -> None:
                     digest.update(block)
 
 
-def has_new_pooler(checkpoint: str | os.PathLike[str]) -> bool:
-    """Whether a checkpoint was converted from weights without a pooler."""
-    return (Path(checkpoint).parent / NEW_VARIABLES).is_file()
-
-
 def _new_in(weights: Mapping[str, npt.NDArray[Any]], config: BertConfig) -> list[str]:
     """Names of the pooler's variables if `read_weights` has made them: other versions of NumPy may draw others."""
     pooler = _new_pooler(config)

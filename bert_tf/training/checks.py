@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import huggingface, model_formats, saved, weight_files
+from bert_tf.checkpoints import converted_files, model_formats, saved, weight_files
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import model_reader
@@ -65,7 +65,7 @@ def check(run: Run) -> Run:
 def _refuse_frozen(run: Run, restore: RestorePlan) -> None:
     """Raises FlagError if --freeze would keep what begins with random weights."""
     new, count = {parts.part_of(name) for name in restore.initialized}, run.spec.train.reinit_layers
-    if huggingface.has_new_pooler(restore.prefix) and not restore.values:  # these are of a trained one
+    if converted_files.has_new_pooler(restore.prefix) and not restore.values:  # these are of a trained one
         new.add(parts.POOLER)
     unread = set() if trains_pooler(heads.make_head(run.task.family.head), run.config) else {parts.POOLER}
     kept = sorted(str(part) for part in run.spec.train.frozen if part in new - unread)

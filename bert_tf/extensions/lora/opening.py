@@ -71,7 +71,7 @@ def _refuse_new_pooler(folder: Path, values: Mapping[str, Any], peft: Peft, conf
     reads_pooler = values.get("task_type") != peft_format.OF_TOKENS or config.output_transform
     if PUBLISHED_WEIGHTS not in peft.entries or has_pooler or not reads_pooler:
         return
-    if huggingface.has_new_pooler(parent):
+    if converted_files.has_new_pooler(parent):
         pooler = ENCODERS[config.model_type].pooler
         raise CheckpointError(
             f"{folder}: its head reads {pooler}, which neither it nor its base has; save it with PEFT's modules_to_save"
