@@ -46,9 +46,9 @@ class NotJsonError(DocumentError):
         super().__init__(problem, line)
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
-    data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
+def read_text(path: str | os.PathLike[str], *, most: int = _LARGEST) -> str:
+    """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or above `most` bytes."""
+    data = files.read_bytes(path, most=most).removeprefix(codecs.BOM_UTF8)
     other_format = encodings.instead_of_text(data)
     if other_format:
         raise DocumentError(other_format)

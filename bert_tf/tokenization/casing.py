@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.io import documents
+from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
 from bert_tf.tokenization import text_rules
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -80,7 +80,7 @@ def is_told_beside(vocabulary: Path) -> bool:
 def _of_files(folder: Path) -> Sign | None:
     for name, read in zip(TOKENIZER_FILES, (_setting, _normalizer)):
         try:
-            lower_case = read(documents.json_value(documents.read_text(folder / name)))
+            lower_case = read(documents.json_value(documents.read_text(folder / name, most=files.LARGEST)))
         except FileNotFoundError:
             continue
         except (OSError, DocumentError) as error:

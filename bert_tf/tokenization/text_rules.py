@@ -140,7 +140,7 @@ def truncation_side(folder: Path) -> str:
 def content(path: Path) -> Mapping[str, Any]:
     """Returns the object in a JSON file, empty if there is no file; VocabularyError for anything else."""
     try:
-        value = documents.json_value(documents.read_text(path))
+        value = documents.json_value(documents.read_text(path, most=files.LARGEST))  # a tokenizer.json may have 34 MB
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -313,7 +313,9 @@ BEYOND = [
     (lambda folder: configure(folder, quantization_config={"bits": 8}), "config.json: quantization_config is {'bits': 8}"),
     (of_end, "is not 'right': its model reads the end of long texts"),
     (
-        lambda folder: of_end(folder, "tokenizer.json", '{"truncation": {"direction": "Left", "max_length": 512}}'),
+        lambda folder: of_end(  # as large as XLM-RoBERTa's with indents
+            folder, "tokenizer.json", '{"truncation": {"direction": "Left", "max_length": 512}}'.ljust(17 << 20)
+        ),
         "tokenizer_config.json: truncation_side (else direction in tokenizer.json) is not 'right': its model reads",
     ),
     (lambda folder: (folder / "added_tokens.json").write_text('{"x": 20000000}'), "has the id 20000000, but the pieces end at"),
