@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
+from bert_tf.errors import OutputError
 from bert_tf.estimator import evaluations
 from bert_tf.estimator.evaluations import Clock, Target
 from bert_tf.estimator.forward import Forward
@@ -90,7 +91,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Drops evaluations after the resumed step and completes what a kill interrupted there."""
         lines = evaluations.read_evaluations(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
-        self._keep_best(lines)
+        self._keep_best(lines, step)
         if step and step not in {line["step"] for line in lines}:
             self.after_save(None, step)
         elif self._gives_up(step):
@@ -111,7 +112,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
             log.info("%s of %g is reached at step %d", *self._plan.target, step)
         self._report(step, results, is_best=evaluations.best(lines, self._plan.metric) is lines[-1])
-        self._keep_best(lines)
+        self._keep_best(lines, step)
         return self._gives_up(step) and self._stop.end_early()
 
     def _of_average(self, step: int) -> dict[str, float]:
@@ -133,9 +134,13 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         log.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
         write_scalars(self._folder / run_layout.EVALUATION_EVENTS, results, step)
 
-    def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
-        """Makes the folder of the best checkpoint agree with the evaluations."""
+    def _keep_best(self, lines: Sequence[evaluations.Line], step: int) -> None:
+        """Makes the folder of the best checkpoint agree with the evaluations up to a step; OutputError if its own is lost."""
         line, prefix = evaluations.best(lines, self._plan.metric), saved.checkpoint(self._folder, BEST)
+        kept = saved.step_of(prefix or "")
+        if 0 <= kept <= step and kept not in map(evaluations.step_of, lines):
+            path = self._folder / run_layout.EVALUATIONS
+            raise OutputError(f"{path}: has no line of step {kept}, the best; restore it, or move {BEST}/ out of the run")
         best = self._checkpoint(evaluations.step_of(line)) if line else ""
         if prefix is not None and Path(prefix).name == Path(best).name:
             saved.go_on_from(prefix)  # a kill may have left the previous one

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.estimator import evaluations, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.evaluations import Target
@@ -186,6 +186,17 @@ def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_b
     assert caplog.messages == ([] if keeps else [deleted])
     listener(tmp_path, RISING).catch_up(0)  # a run that starts anew
     assert (steps(tmp_path), best_step(tmp_path)) == ([], None)
+
+
+def test_the_best_is_not_deleted_for_want_of_its_line(tmp_path):
+    follow(tmp_path, UP_AND_DOWN)
+    path = tmp_path / "evaluations.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    for left in ("", lines[0]):
+        path.write_text(left)
+        with pytest.raises(OutputError, match="has no line of step 4, the best; restore it, or move best/ out of the run"):
+            listener(tmp_path, UP_AND_DOWN).catch_up(TOTAL)
+        assert best_step(tmp_path) == 4
 
 
 def test_log_and_tensorboard_get_step_results_and_the_best_and_no_graph(tmp_path, caplog):
