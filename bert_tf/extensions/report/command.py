@@ -34,7 +34,7 @@ class ReportSettings:
     )
     output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
     redact: bool = setting(
-        False, "first shorten absolute paths in run_config.json to file names, to share DIR; this cannot be undone"
+        False, "first shorten absolute paths in run_config.json to .../NAME, to share DIR; this cannot be undone"
     )
     explain: int = setting(
         0,
@@ -79,7 +79,7 @@ def write_report(
     Args:
       *folders: output folders of the runs.
       output: file to write; by default report.html in the folder, for several in the current one.
-      redact: first cuts absolute paths in the runs' `run_config.json` to file names, irreversibly.
+      redact: first cuts absolute paths in the runs' `run_config.json` to `.../NAME`, irreversibly.
       explain: first scores the words of this many mistakes of each dev split.
       data_dir: with `explain` the folder of the task's files; by default as the command finds it.
 
@@ -106,7 +106,8 @@ def write(settings: ReportSettings) -> Page:
                 for folder in (run.folder, *(run.folder / name for name in run_layout.MODELS)):  # these have copies
                     record = run_folder.load_record(folder)
                     if record:
-                        short = run_files.without_folders(str(record.get("command", "")), keep=1)
+                        command = str(record.get("command", ""))
+                        short = run_files.without_folders(command, keep=1, mark=run_files.CUT)
                         run_folder.add_to_record(folder, {"command": short})
     if settings.explain:
         for run in runs:

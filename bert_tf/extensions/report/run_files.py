@@ -163,22 +163,27 @@ def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def without_folders(command: str, *, keep: int) -> str:
-    """Cuts absolute paths of a command to `keep` parts, but not devices such as /GPU:0; empty if unparsable."""
+CUT = ".../"  # of a path that commands read back: they must not find another file by the rest of its name
+
+
+def without_folders(command: str, *, keep: int, mark: str = "") -> str:
+    """Cuts absolute paths of a command to `keep` parts after `mark`, but not devices as /GPU:0; empty if unparsable."""
     try:
         words = [word.partition("=") for word in shlex.split(command)]
     except ValueError:
         return ""
-    return shlex.join(name + equals + ",".join(_end(path, keep) for path in value.split(",")) for name, equals, value in words)
+    return shlex.join(
+        name + equals + ",".join(_end(path, keep, mark) for path in value.split(",")) for name, equals, value in words
+    )
 
 
 _DEVICE = re.compile(r"(\w+:)?(/[A-Za-z]+(:[\w*]+)+)+")  # or after a part of the model, as in head:/GPU:0
 _PATH = re.compile(r"(\w+:(?!//))?(/.*)")  # or after a kind, as in cost:/a/b; no URL
 
 
-def _end(path: str, keep: int) -> str:
+def _end(path: str, keep: int, mark: str) -> str:
     match = None if _DEVICE.fullmatch(path) else _PATH.fullmatch(path)
-    return path if match is None else (match[1] or "") + "/".join(Path(match[2]).parts[1:][-keep:])
+    return path if match is None else (match[1] or "") + mark + "/".join(Path(match[2]).parts[1:][-keep:])
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
