@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.io import encodings, files, spreadsheets
+from bert_tf.io import files, spreadsheets
 from bert_tf.settings import changed
-from bert_tf.tasks import cells, names, tables
+from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TRAIN, Example, Task
 from bert_tf.training.part import Part
 
@@ -50,15 +50,14 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
     In a table with the columns split and action, only lines with train and `action` count, whose text must begin one of
     `texts`, by id.
     """
+    first = next(text_lines.lines(path))
+    if isinstance(first, DataError):
+        raise first
+    form = names.TSV if "\t" in first.text else names.CSV
     try:
-        first = next(iter(files.read_text(path).splitlines()), "")
-    except OSError as error:
-        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
-    except UnicodeDecodeError as error:
-        why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
-        raise DataError(why, path) from error
-    form = names.TSV if "\t" in first else names.CSV
-    named = _ID in next(csv.reader([first.strip().replace("\t", ",").replace(";", ",")]), ())
+        named = _ID in next(csv.reader([first.text.strip().replace("\t", ",").replace(";", ",")]), ())
+    except csv.Error as error:
+        raise DataError(f"no table of ids ({error}); {_REMEDY}", path, first.number) from error
     table = tables.open_table(path, form=form, header=named)
     if named:
         table.require(_ID, _REMEDY)
@@ -110,7 +109,7 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
             _LOG.warning("%s: changes no training row", path)
         unknown = [guid for guid in by_id if guid not in counts]
         if unknown:
-            text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r}"
+            text = f"{len(unknown)} of {len(by_id)} ids are not those of training rows; the first is {unknown[0]!r:.80}"
             raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
         repeated = next((guid for guid in by_id if counts[guid] > 1), None)
         if repeated is not None:

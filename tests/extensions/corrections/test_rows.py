@@ -58,9 +58,15 @@ def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
         corrected(exclude=str(tmp_path / "none.csv"))
-    (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode("utf-16"))
-    with pytest.raises(DataError, match="the file is UTF-16; iconv"):
-        corrected(exclude=str(tmp_path / "excel.csv"))
+    for encoding, problem in (("utf-16", "the file is UTF-16; iconv"), ("utf-16-le", "the file is UTF-16LE; iconv")):
+        (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode(encoding))
+        with pytest.raises(DataError, match=problem):
+            corrected(exclude=str(tmp_path / "excel.csv"))
+
+
+def test_the_table_of_a_large_audit_is_read(file, monkeypatch):
+    monkeypatch.setattr("bert_tf.io.files.read_bytes", None)
+    assert corrected(exclude=file("id,text\ntrain-1,long\n"))[1] == ("train-2", "a")
 
 
 def test_an_audit_says_what_to_do_with_each_row(file):
