@@ -124,7 +124,9 @@ class Leader:
                     self._read_results()
                     self._start()
                     if not self._waiting and not self._started:
-                        return [self._results[name] for name in self._runs]
+                        self._waiting.update({name: run for name, run in self._runs.items() if name not in self._results})
+                        if not self._waiting:  # else results that could not be read
+                            return [self._results[name] for name in self._runs]
                     connection.wait([started.process.sentinel for started in self._started.values()], timeout=1.0)
                     self._collect()
                     self._prune()
@@ -142,14 +144,13 @@ class Leader:
         if self._search:  # the table has runs of other leaders and of earlier commands too
             others = (self._search.known(name) for name in sorted(unread, key=lambda name: (len(name), name)))
             self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
-        new = [name for name in unread if name in self._runs]
-        for name in new:
-            result = table.read_result(self._folder, name)
-            if result is not None:
-                self._results[name] = result
-                self._waiting.pop(name, None)
-                if self._search:
-                    self._search.tell(result)
+        found = {name: table.read_result(self._folder, name) for name in unread if name in self._runs}
+        new = {name: result for name, result in found.items() if result is not None}
+        for name, result in new.items():
+            self._results[name] = result
+            self._waiting.pop(name, None)
+            if self._search:
+                self._search.tell(result)
         rest = self._rest() if announce and new else ""
         for name in new if announce else ():
             self._say(self._runs[name], self._results[name], rest)

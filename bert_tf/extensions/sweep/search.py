@@ -88,10 +88,10 @@ class Search:
                 name = _name(task, trial.number)
                 if name in self._runs or trial.number >= self._trials:
                     continue
-                if trial.state == self._optuna.trial.TrialState.FAIL:  # of an earlier version, or without a score
+                if trial.state.is_finished():  # its result may be lost, or is of an earlier version
                     if table.read_result(self._folder, name) is None and (again := self.known(name)):
                         yield again
-                elif not trial.state.is_finished():
+                else:
                     with self._drawing():  # a killed leader may have left a trial without all its settings
                         values = self._drawn(task, trial.number, self._optuna.trial.Trial(study, trial._trial_id))
                     yield self._planned(task, trial.number, values)

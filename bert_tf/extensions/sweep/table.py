@@ -16,7 +16,7 @@ from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan, trials
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.trials import Combination
-from bert_tf.io import atomic, documents, text_table
+from bert_tf.io import atomic, documents, files, text_table
 from bert_tf.io.log_form import log
 
 _ENDING = ".json"  # of a result
@@ -48,6 +48,9 @@ _OF_RESULT: Mapping[str, Callable[[Any], bool]] = {
     "seconds": is_number,
     "pruned": lambda value: isinstance(value, bool),
 }
+
+
+_REQUIRED = {"name", "task", "seed", "varying"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,18 +119,22 @@ def write(folder: Path, result: Result) -> None:
 
 
 def read_result(folder: Path, name: str) -> Result | None:
-    """Returns the result of a run; None while there is none, also if its file is damaged or another run's."""
-    content = read_object(folder / RESULTS / f"{name}{_ENDING}")
-    if content is None or content.keys() != _OF_RESULT.keys() or content["name"] != name:
+    """Returns the result of a run; None while there is none, also if its file is damaged or another run's.
+
+    Fields of another version of the package are ignored, or have their defaults.
+    """
+    content = read_object(folder / RESULTS / f"{name}{_ENDING}") or {}
+    values = {field: content[field] for field in _OF_RESULT if field in content}
+    if values.get("name") != name or not values.keys() >= _REQUIRED:
         return None
-    return Result(**content) if all(fits(content[field]) for field, fits in _OF_RESULT.items()) else None
+    return Result(**values) if all(_OF_RESULT[field](value) for field, value in values.items()) else None
 
 
 def drop_damaged(folder: Path) -> None:
     """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
     for name in finished(folder):
-        if read_result(folder, name) is None:
-            path = folder / RESULTS / f"{name}{_ENDING}"
+        path = folder / RESULTS / f"{name}{_ENDING}"
+        if read_result(folder, name) is None and not files.missing(path):
             log.warning("%s: damaged; its run is taken up again", path)
             path.unlink(missing_ok=True)
 

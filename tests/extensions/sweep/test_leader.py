@@ -190,7 +190,6 @@ def test_a_result_by_the_name_of_a_run_with_other_settings_is_refused(tmp_path):
         {"seed": 1.5},
         {"name": "other"},  # another run's file
         {"seconds": True},
-        {"more": 1},
         *("", "{", "[]", '{"name": "a", "seconds": 1e400}'),
     ],
 )
@@ -201,6 +200,22 @@ def test_a_damaged_result_is_that_of_a_run_that_is_not_done(tmp_path, damage):
     path.write_text(damage if isinstance(damage, str) else json.dumps({**json.loads(path.read_text()), **damage}))
     machine = Machine()
     assert lead(tmp_path, [run], machine) == [result(run)]
+    assert len(machine.started) == 1
+
+
+def test_a_result_of_another_version_is_read(tmp_path):
+    table.write(tmp_path, result(planned("a")))
+    path = tmp_path / "results" / "a.json"
+    values = {**json.loads(path.read_text()), "more": 1}
+    del values["pruned"]
+    path.write_text(json.dumps(values))
+    assert table.read_result(tmp_path, "a") == result(planned("a"))
+
+
+def test_a_result_that_cannot_be_read_for_a_moment_ends_no_sweep(tmp_path, monkeypatch):
+    machine, read, fails = Machine(), table.read_result, [False, True]  # where its process ends, and in the next round
+    monkeypatch.setattr(table, "read_result", lambda *of: None if fails and fails.pop(0) else read(*of))
+    assert lead(tmp_path, [planned("a")], machine) == [result(planned("a"))]
     assert len(machine.started) == 1
 
 

@@ -41,6 +41,11 @@ def result(run, value, **more):
     return table.Result(run.name, run.task, run.seed, dict(run.varying), 20, {"eval_accuracy": value}, 1.0, run.metric, **more)
 
 
+def finish(search, result):
+    table.write(search._folder, result)
+    search.tell(result)
+
+
 def asked(search):
     return list(iter(search.ask, None))
 
@@ -59,9 +64,11 @@ def test_each_task_has_its_runs_with_values_of_the_lists_and_ranges(begin):
 def test_a_command_that_continues_has_the_runs_without_a_result_and_draws_others(begin):
     first = begin()
     earlier = [first.ask() for _ in range(2)]
-    first.tell(result(earlier[0], 0.7))
+    finish(first, result(earlier[0], 0.7))
     second = begin()
     assert [(run.name, run.varying) for run in second.unfinished()] == [(earlier[1].name, earlier[1].varying)]
+    table.forget(second._folder, [earlier[0].name])  # a result that was damaged
+    assert [(run.name, run.varying) for run in begin().unfinished()] == [(run.name, run.varying) for run in earlier]
     new = asked(second)
     assert len(new) == 4
     assert not {run.varying["learning_rate"] for run in new} & {run.varying["learning_rate"] for run in earlier}
@@ -109,7 +116,7 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
     assert not search.lags(runs[-1])  # without a new evaluation nothing is decided
     result = pruned(runs[-1], tmp_path / "sweep")
     assert (result.steps, result.metrics["eval_accuracy"], result.pruned) == (5, pytest.approx(0.52), True)
-    search.tell(result)
+    finish(search, result)
     assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
 
 
@@ -138,7 +145,7 @@ def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
         file.write(b'{"op_code": 5, "worker')
     again = begin()
     assert [one.name for one in again.unfinished()] == [run.name]
-    again.tell(result(run, 0.5))
+    finish(again, result(run, 0.5))
     assert list(begin().unfinished()) == []
 
 
@@ -166,11 +173,11 @@ def test_a_failed_run_is_tried_again_by_the_next_command_with_its_settings(begin
     search = begin(trials=1)
     run, other = asked(search)
     search.tell(table.failed(run, "no memory"))
-    search.tell(result(other, 0.5))
+    finish(search, result(other, 0.5))
     assert list(search.unfinished()) == []
     again = begin(trials=1)
     assert [(one.name, one.varying) for one in again.unfinished()] == [(run.name, run.varying)]
-    again.tell(result(run, 0.5))
+    finish(again, result(run, 0.5))
     assert list(begin(trials=1).unfinished()) == asked(begin(trials=1)) == []
 
 
