@@ -17,7 +17,7 @@ from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import BertError, CheckpointError, FlagError
+from bert_tf.errors import BertError, CheckpointError, FlagError, OutputError
 from bert_tf.extensions.evaluate.results_table import Key, ResultsTable, Row
 from bert_tf.features.cache import examples_digest
 from bert_tf.features.columns import Features
@@ -82,10 +82,20 @@ def leave_out_outdated(
 ) -> None:
     """Drops outdated rows: errors of names that now resolve, and metrics of replaced weights or of other data of a split.
 
-    Rows of deleted checkpoints stay, since a run keeps only its last few.
+    Rows of deleted checkpoints stay, since a run keeps only its last few, and those of other working directories.
+    OutputError if one of these is of another model by the name of ours.
     """
-    unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in checkpoints}
+    prefixes = {checkpoint.prefix for checkpoint in checkpoints}
+    unresolved = {*names, *map(os.path.normpath, names)} - prefixes
     digest = functools.lru_cache(maxsize=None)(trained.digest)
+
+    def has_changed(row: Row) -> bool:
+        return digest(row.checkpoint) not in (None, row.settings.get("checkpoint_sha256"))
+
+    for row in table.rows:
+        if row.checkpoint in prefixes and not row.is_from_here and not row.error and has_changed(row):
+            problem = f"{row.checkpoint} of {row.directory} is another model"
+            raise OutputError(f"{table.path}: {problem}; give the absolute path of yours, or another --output_dir")
     data = {(dataset.task.name, dataset.split): dataset.digest for dataset in datasets}
 
     def of_other_data(row: Row) -> bool:
@@ -93,9 +103,7 @@ def leave_out_outdated(
         return row.error is None and measured is not None and data.get((row.task, row.split), measured) != measured
 
     def outdated(row: Row) -> bool:
-        if row.error:
-            return row.checkpoint in unresolved
-        return digest(row.checkpoint) not in (None, row.settings.get("checkpoint_sha256"))
+        return row.is_from_here and (row.checkpoint in unresolved if row.error else has_changed(row))
 
     dropped = table.drop(outdated)
     if dropped:

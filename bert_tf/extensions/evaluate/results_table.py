@@ -56,6 +56,11 @@ class Row:
     collapsed: str | None = None  # why the model seems untrained; else None
     error: str | None = None  # why there are no metrics
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
+    directory: str | None = dataclasses.field(default=None, compare=False)  # that a relative checkpoint is in; None if unknown
+
+    @property
+    def is_from_here(self) -> bool:
+        return self.directory in (None, os.getcwd())
 
     def measured(self, evaluation: Evaluation, seconds: float) -> Row:
         """The row with metrics; `seconds` is the computing time."""
@@ -227,6 +232,10 @@ class ResultsTable:
         self._place = {key: index for index, key in enumerate(order)}
 
     @property
+    def path(self) -> Path:
+        return self._folder / JSON_FILE
+
+    @property
     def rows(self) -> list[Row]:
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
@@ -244,6 +253,7 @@ class ResultsTable:
 
         An error replaces metrics only if they belong to another checkpoint or other data.
         """
+        row = row if os.path.isabs(row.checkpoint) else dataclasses.replace(row, directory=os.getcwd())
         with self._shared():
             before = self._rows.get(row.key)
             still_true = before is not None and before.error is None and row.settings.items() <= before.settings.items()
@@ -273,7 +283,7 @@ class ResultsTable:
             self._write()
 
     def _stored(self) -> dict[Key, Row]:
-        return {row.key: row for row in _read(self._folder / JSON_FILE)}
+        return {row.key: row for row in _read(self.path)}
 
     def _write(self) -> None:
         for name in (JSON_FILE, TSV_FILE):

@@ -16,7 +16,7 @@ from bert_tf.batch import loading, tensorflow_engine
 from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.extensions.evaluate import command, evaluation
@@ -233,6 +233,22 @@ def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
     assert [row.step for row in table.rows] == [20, 100]
     evaluation.leave_out_outdated(table, [str(run)], named([str(run)]), [Dataset(dev.task, "dev", dev.examples[:-1])])
     assert table.rows == []  # a best one is among rows of the same data
+
+
+def test_rows_of_another_working_directory_stay_and_are_not_mixed_up(tmp_path, run, dev, monkeypatch):
+    prefix, table = "mrpc/model.ckpt-100", tmp_path / "table"
+    for place, step in (("a", 100), ("b", 20)):
+        shutil.copytree(run, tmp_path / place / "mrpc")
+        for path in run.glob(f"model.ckpt-{step}.*"):
+            shutil.copy(path, tmp_path / place / "mrpc" / path.name.replace(f"-{step}", "-100"))
+    monkeypatch.chdir(tmp_path / "a")
+    evaluate(table, [prefix], [dev])
+    monkeypatch.chdir(tmp_path / "b")
+    rows = ResultsTable(table, [])
+    evaluation.leave_out_outdated(rows, [str(run)], named([str(run)]), [dev])
+    assert [row.step for row in rows.rows] == [100]
+    with pytest.raises(OutputError, match=f"{prefix} of {tmp_path}/a is another model; give the absolute path of yours, or"):
+        evaluation.leave_out_outdated(rows, [prefix], named([prefix]), [dev])
 
 
 def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
