@@ -84,7 +84,7 @@ def survey() -> System:
 
 def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
     """GPUs selected by CUDA_VISIBLE_DEVICES (numbers or UUID prefixes), in its order; None if it is unset."""
-    if text is None or text.strip().startswith("MIG-"):  # parts of GPUs, which cannot be assigned to a GPU
+    if text is None or parts(text):
         return tuple(gpus)
     chosen: list[Gpu] = []
     for entry in map(str.strip, text.split(",")):
@@ -93,7 +93,13 @@ def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
         if not match:  # CUDA ignores what follows an entry that it does not know, such as -1
             break
         chosen += match[:1]
-    return tuple(chosen)
+    return tuple(dict.fromkeys(chosen))
+
+
+def parts(text: str | None) -> list[str]:
+    """Parts of GPUs (MIG) in CUDA_VISIBLE_DEVICES, of which nothing tells the GPU; empty if it begins with a GPU."""
+    listed = [entry.strip() for entry in (text or "").split(",")]
+    return list(dict.fromkeys(listed)) if listed[0].startswith("MIG-") else []
 
 
 def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:

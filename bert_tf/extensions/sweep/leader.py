@@ -44,13 +44,14 @@ class Slot(NamedTuple):
 
 
 def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
-    """One slot for each visible GPU, or `count` of them in turn; without a GPU the cores are divided among `count` slots.
+    """One slot for each visible GPU or part of one (MIG), or `count` of them in turn.
 
-    By default a slot has a core and 4 GB of free memory at least.
+    Without a GPU the cores are divided among `count` slots; by default a slot has a core and 4 GB of free memory at least.
     """
-    gpus = nvidia.listed(nvidia.survey().offered, environment.get(diagnosis.HIDING))
+    shown = environment.get(diagnosis.HIDING)
+    gpus = nvidia.listed(nvidia.survey().offered, shown)
     if gpus:
-        names = [gpu.uuid or str(gpu.number) for gpu in gpus]
+        names = nvidia.parts(shown) or [gpu.uuid or str(gpu.number) for gpu in gpus]
         return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
     cores = cgroup.granted_cpus()
     machine = psutil.virtual_memory()

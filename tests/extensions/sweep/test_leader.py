@@ -98,8 +98,13 @@ def test_each_visible_gpu_is_a_slot(monkeypatch):
     gpus = tuple(nvidia.Gpu(number=number, uuid=f"GPU-{number}") for number in range(3))
     monkeypatch.setattr(leader.nvidia, "survey", lambda: nvidia.System(gpus))
     assert [slot.environment for slot in leader.slots(None, {})] == [{"CUDA_VISIBLE_DEVICES": f"GPU-{n}"} for n in range(3)]
-    hidden = leader.slots(4, {"CUDA_VISIBLE_DEVICES": "2,0"})
-    assert [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in hidden] == ["GPU-2", "GPU-0", "GPU-2", "GPU-0"]
+    for shown, count, expected in (
+        ("2,0", 4, ["GPU-2", "GPU-0", "GPU-2", "GPU-0"]),
+        ("0,0", None, ["GPU-0"]),
+        ("MIG-a, MIG-b", None, ["MIG-a", "MIG-b"]),  # the parts that the job was given
+    ):
+        hidden = leader.slots(count, {"CUDA_VISIBLE_DEVICES": shown})
+        assert [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in hidden] == expected
 
 
 def test_a_run_that_starts_from_another_waits_for_it_and_fails_without_a_start_if_that_failed(tmp_path):
