@@ -142,7 +142,7 @@ class Distillation(Part):
     def repeated(self, run: Run) -> dict[str, Any]:
         """If the student starts from layers of the teacher, no other checkpoint is named."""
         path = self.settings.unlabelled
-        absolute = {"teacher": str(self.teacher.prefix), "unlabelled": path and str(Path(path).resolve())}
+        absolute = {"teacher": self.teacher.anchored.prefix, "unlabelled": path and str(Path(path).resolve())}
         own_start = dict.fromkeys(setting_names(ModelSettings) if run.layers else ())
         return {**values_of(self.settings), **absolute, **own_start}
 

@@ -93,7 +93,7 @@ def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
 def prepare(made, folder, **ways):
     """Prepares a student up to its training, which ends at once (see `untrained`) or where the teacher does."""
     with pytest.raises(KeyboardInterrupt):
-        bert_tf.distill(made.teacher, output_dir=folder, **{"student_layers": 2, "recombine": 0, **ways})
+        bert_tf.distill(os.path.relpath(made.teacher), output_dir=folder, **{"student_layers": 2, "recombine": 0, **ways})
 
 
 @pytest.fixture
@@ -200,6 +200,7 @@ def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted
     assert record["training"]["recombine"] == 5
     assert "unlabelled_sha256" not in record["training"]  # runs that differ in the seed alone have equal records but for it
     assert "--recombine=5" in record["command"]
+    assert f" distill {made.teacher}/model.ckpt-" in record["command"]  # from any working directory
 
 
 def test_recombined_pairs_are_the_swapped_ones_and_any_texts():
