@@ -49,7 +49,8 @@ PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dropout"})  # of sentence-transformers, that are computed here
 _MODE = "pooling_mode_"  # begins the names of switches, as pooling_mode_cls_token
-_FORMAT = b"5"  # of conversions: those of another one are made again
+_MEAN = f"{_MODE}mean_tokens"
+_FORMAT = b"6"  # of conversions: those of another one are made again
 _POOLER = "bert/pooler/"
 _OF_CHOICE = "ForMultipleChoice"
 _KINDS = {  # by suffix of transformers' classes
@@ -299,9 +300,10 @@ def pooling_of(source: Path) -> str:
     values = _parsed(source / path)
     if not isinstance(values, dict):
         return f"unknown (unreadable {path})"
-    flags = [name for name, value in values.items() if name.startswith(_MODE) and value is True]
+    switches = {**values, _MEAN: values.get(_MEAN, True)}  # the only one that is on by default there
+    flags = [name for name, value in switches.items() if name.startswith(_MODE) and value]
     modes = [name[len(_MODE) :].removesuffix("_tokens").removesuffix("_token") for name in flags]
-    return str(values.get("pooling_mode") or " and ".join(modes))
+    return str(values.get("pooling_mode") or " and ".join(modes) or f"unknown (none in {path})")
 
 
 def _modules(source: Path) -> list[dict[str, Any]]:

@@ -222,10 +222,13 @@ def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path
     ("pooling", "others", "recorded"),
     [
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, ["Normalize"], "cls"),
+        ({"pooling_mode_cls_token": 1, "pooling_mode_mean_tokens": 0}, [], "cls"),
         ({"pooling_mode_mean_tokens": True}, [], "mean"),
+        ({}, [], "mean"),
         ({"pooling_mode": "max"}, [], "max"),
-        ({"pooling_mode_lasttoken": True}, [], "lasttoken"),
-        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [], "cls and max"),
+        ({"pooling_mode_lasttoken": True, "pooling_mode_mean_tokens": False}, [], "lasttoken"),
+        ({"pooling_mode_cls_token": True}, [], "cls and mean"),
+        ({"pooling_mode_mean_tokens": False}, [], "unknown (none in 1_Pooling/config.json)"),
         ({"pooling_mode_cls_token": True}, ["Dense", "Normalize"], "Dense"),
     ],
 )
@@ -255,7 +258,7 @@ def test_modules_that_are_damaged_are_no_pooling_but_can_be_converted(folder, tm
 
 
 def test_a_pooling_whose_file_is_missing_is_unknown_until_it_is_there(folder, tmp_path):
-    write_modules(folder, {"pooling_mode_cls_token": True})
+    write_modules(folder, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
     config = folder / "1_Pooling" / "config.json"
     content = config.read_text()
     config.unlink()

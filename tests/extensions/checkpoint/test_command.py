@@ -186,7 +186,7 @@ def test_no_tool_writes_weights_that_are_not_finite_or_another_step(run, tmp_pat
 
 def test_the_pooling_of_a_model_of_vectors_is_kept_or_its_loss_is_said(tmp_path, caplog):
     source = huggingface.write_folder(tmp_path / "bge")
-    huggingface.write_modules(source, {"pooling_mode_cls_token": True})
+    huggingface.write_modules(source, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
     bert_tf.convert_checkpoint(source, to="tf1", output=tmp_path / "tf1")
     (tmp_path / "words").write_text("clouds\n")
     bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "more")

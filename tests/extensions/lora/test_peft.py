@@ -210,7 +210,7 @@ def test_weights_of_another_model_are_refused(tmp_path):
 
 def test_vectors_of_an_adapter_are_those_of_its_base_and_texts_are_cut_as_by_its_tokenizer(tmp_path):
     folder = write_adapter(tmp_path / "x", "bert")
-    huggingface.write_modules(tmp_path / "x" / "base", {"pooling_mode_cls_token": True})
+    huggingface.write_modules(tmp_path / "x" / "base", {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
     (folder / "tokenizer_config.json").write_text('{"model_max_length": 8}')
     assert run_folder.trained(Path(opened(folder)).parent) == {"pooling": "cls", "max_seq_length": 8}
 

@@ -232,7 +232,7 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
 
 def test_vectors_of_sentence_transformers_have_its_length_and_what_is_done_there_alone_is_said(tmp_path, caplog):
     folder = huggingface.write_folder(tmp_path / "bge")
-    huggingface.write_modules(folder, {"pooling_mode_cls_token": True}, "Normalize")
+    huggingface.write_modules(folder, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "Normalize")
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 5, "do_lower_case": true}')
     with bert_tf.encoder(converted(folder, tmp_path / "home") / "bert_model.ckpt") as encoder:
         plain = encoder.encode(TEXTS, normalize=False)
@@ -245,7 +245,7 @@ def test_vectors_of_sentence_transformers_have_its_length_and_what_is_done_there
 
 def test_zero_shot_says_that_it_takes_the_mean_of_a_model_of_another_pooling(tmp_path, caplog):
     folder = huggingface.write_folder(tmp_path / "bge")
-    huggingface.write_modules(folder, {"pooling_mode_cls_token": True})
+    huggingface.write_modules(folder, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
     prefix = converted(folder, tmp_path / "home") / "bert_model.ckpt"
     ZeroShot().load(str(prefix), ModelOverrides())
     assert "the model's pooling is cls, but --zero_shot uses mean pooling" in caplog.text
