@@ -338,7 +338,7 @@ def record_in(
     source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]], config: BertConfig
 ) -> dict[str, Any]:
     """What a folder says of its trained head and of its vectors, as in the record of a run; `values` are of its config.json."""
-    record = {} if _gives_numbers(values, weights) else _record(values, weights)
+    record = {} if _gives_numbers(values, weights) else _record(source, values, weights)
     is_trained = bool(task_head(weights)) or (source / hub.MODULES).is_file()
     length = {"max_seq_length": length_of(source, config)} if is_trained else {}
     of_vectors = {
@@ -362,14 +362,21 @@ def kind_of(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
     return REGRESSION if kind == CLASSIFICATION and len(weights.get("output_weights", ())) == 1 else kind
 
 
-def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+def _record(source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
     kind, size, labels = kind_of(values, weights), len(weights.get("output_weights", ())), values.get("id2label")
-    names = [str(labels.get(str(number))) for number in range(size)] if isinstance(labels, dict) else []
-    is_unnamed = kind != REGRESSION and (len(set(names)) < size or all(map(_UNNAMED.fullmatch, names)))
-    if not size or is_unnamed or kind in ("", CHOICE, SPAN):
+    if not size or kind in ("", CHOICE, SPAN):
         return {}
-    return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
+    if kind == REGRESSION:
+        return {"task_name": "custom", "kind": kind, "labels": []}
+    by_number = {} if not isinstance(labels, dict) else {name: label for name, label in labels.items() if label is not None}
+    names = list(map(str, by_number.values()))
+    if all(map(_UNNAMED.fullmatch, names)):
+        return {}
+    if by_number.keys() != set(map(str, range(size))):
+        raise CheckpointError(f"{source / CONFIG_NAME}: id2label must name the labels 0 to {size - 1} of its head")
+    names = [str(by_number[str(number)]) for number in range(size)]
+    return {"task_name": "custom", "kind": kind, "labels": names} if len(set(names)) == size else {}
 
 
 def fetched(hub_name: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:

@@ -305,6 +305,14 @@ def of_end(folder, name="tokenizer_config.json", said='{"truncation_side": "left
     safetensors.numpy.save_file({**safetensors.numpy.load_file(path), **head}, path)
 
 
+def with_names(names):
+    def change(folder):
+        of_end(folder, said="{}")
+        configure(folder, architectures=["BertForSequenceClassification"], id2label=names)
+
+    return change
+
+
 BEYOND = [
     (lambda folder: configure(folder, num_hidden_layers=1), "it has 2 layers, the configuration says 1"),
     (lambda folder: configure(folder, type_vocab_size=0), "embeddings.token_type_embeddings.weight would not be used"),
@@ -314,6 +322,8 @@ BEYOND = [
     (lambda folder: configure(folder, is_decoder=True), "config.json: is_decoder is True: a decoder reads only"),
     (lambda folder: configure(folder, add_cross_attention=True), "config.json: add_cross_attention is True"),
     (lambda folder: configure(folder, quantization_config={"bits": 8}), "config.json: quantization_config is {'bits': 8}"),
+    (with_names({"0": "a", "1": None}), "config.json: id2label must name the labels 0 to 1 of its head"),
+    (with_names({"0": "a"}), "config.json: id2label must name the labels 0 to 1 of its head"),
     (of_end, "is not 'right': its model reads the end of long texts"),
     (
         lambda folder: of_end(  # as large as XLM-RoBERTa's with indents
