@@ -30,9 +30,9 @@ class Decision:
     def from_record(cls, record: Mapping[str, Any]) -> Decision:
         """Returns the rule of a trained model's record; fields of other versions are ignored."""
         recorded: dict[str, Any] = record.get(DECISION, {})
-        values = {field.name: recorded[field.name] for field in dataclasses.fields(cls) if field.name in recorded}
+        values = {field.name: recorded.get(field.name) for field in dataclasses.fields(cls)}
         values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
-        return cls(**values)
+        return cls(**{name: value for name, value in values.items() if value is not None})
 
     def fits(self, kind: str, labels: int) -> bool:
         """Whether it is a rule of a model of this kind, with so many labels."""

@@ -22,7 +22,7 @@ from bert_tf.head_spec import MEAN, VECTORS, HeadSpec
 from bert_tf.settings import setting_names
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.decision import DECISION, is_decision
+from bert_tf.tasks.decision import DECISION, Decision, is_decision
 
 _NO_DECISION: Mapping[str, Any] = {"temperatures": []}
 
@@ -106,6 +106,8 @@ def load(prefix: str, overrides: ModelOverrides) -> ExportedModel:
     run_folder.refuse_damaged(path, record, export.learned_sha256, remedy=onnx_folder.AGAIN)
     if not is_decision(record.get(DECISION, _NO_DECISION)):
         raise OutputError(f"{path}: damaged: {DECISION} is no decision rule; {onnx_folder.AGAIN}")
+    if "kind" in record and not Decision.from_record(record).fits(record["kind"], len(record["labels"])):
+        raise OutputError(f"{path}: damaged: {DECISION} is the rule of another model; {onnx_folder.AGAIN}")
     return ExportedModel(**vars(loading.described(prefix, folder, record, path, overrides)), export=export)
 
 

@@ -237,9 +237,15 @@ def test_a_record_that_is_not_usable_is_one_line(copy, facts, said):
 
 def test_a_decision_rule_is_checked(copy):
     model = json.loads((copy / "export.json").read_text())["model"]
-    changed(copy, model={**model, "decision": {"temperatures": [-1.0]}})
-    with pytest.raises(BertError, match="decision is no decision rule"):
-        bert_tf.load(copy)
+    for rule, problem in (
+        ({"temperatures": [-1.0]}, "decision is no decision rule"),
+        ({"temperatures": [], "thresholds": [0.5, 0.5, 0.5]}, "decision is the rule of another model"),
+    ):
+        changed(copy, model={**model, "decision": rule})
+        with pytest.raises(BertError, match=problem):
+            bert_tf.load(copy)
+    changed(copy, model={**model, "decision": {"temperatures": [], "thresholds": None}})
+    bert_tf.load(copy).close()
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "encoder.onnx", "weights.data", "vocab.txt", "bert_config.json"])
