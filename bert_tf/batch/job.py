@@ -176,7 +176,7 @@ def read_entry(kind: type[T], value: Any) -> T:
     """Returns an entry of a job file; FlagError for an unknown, missing or unusable key."""
     if not isinstance(value, dict):
         raise FlagError(f"{value!r:.200}: expected a mapping of {', '.join(row.name for row in settings_of(kind))}")
-    return read_settings(kind, {key: _as_text(key, item) for key, item in value.items()})
+    return read_settings(kind, {str(key): _as_text(key, item) for key, item in value.items()})
 
 
 def _as_text(key: str, value: Any) -> Any:

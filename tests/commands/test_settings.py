@@ -297,6 +297,11 @@ def test_mistakes_in_a_job_file_name_file_and_key(tmp_path, name, keys, message)
     assert refusal(FlagError, parse, f"{name} {job}").removeprefix(f"{tmp_path}/job.json: ").startswith(message)
 
 
+def test_a_key_that_yaml_reads_as_a_switch_is_unknown(tmp_path):
+    (tmp_path / "job.yaml").write_text("files: [{input: a.csv, output: b.csv, on: x}]")
+    assert "unknown setting 'True'" in refusal(FlagError, parse, f"predict --job={tmp_path}/job.yaml --checkpoint=c")
+
+
 def test_settings_of_extensions_are_the_same_when_they_are_pickled():
     flags = {"checkpoints": "x", "task_name": "STS-B", "output_dir": "y", "zero_shot": True}
     for made in (

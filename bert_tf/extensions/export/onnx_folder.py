@@ -21,6 +21,7 @@ from bert_tf.fields import ROW, TOKEN, Field
 from bert_tf.io import documents, files
 
 FORMAT, VERSION, VERSION_OF_SEVERAL = "onnx", 1, 2  # values in the record; a greater version is of a format unknown here
+FILES = "files"  # key of every record, see `write.write_record`
 RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.data"
 PRECISIONS = ("float32", "int8")
 
@@ -47,8 +48,9 @@ class Export:
 
 
 def format_of(folder: Path) -> object:
-    """What a folder's record names as its format; None if there is no readable one."""
-    return record_in(folder).get("format")
+    """What a folder's record names as its format; None if there is no readable one, or a file of the user's own."""
+    record = record_in(folder)
+    return record.get("format") if FILES in record else None
 
 
 def file_of(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
-from bert_tf.extensions.export.onnx_folder import RECORD, record_in
+from bert_tf.extensions.export.onnx_folder import FILES, RECORD, record_in
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
@@ -30,7 +30,6 @@ from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import CUSTOM
 from bert_tf.tasks.tables import usable
 
-_FILES = "files"  # key of the record, see `_contents`
 _OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
 _NEEDED = "labelled examples are required to measure the export"
 _LARGE = 1 << 20  # bytes; such files are not edited by hand
@@ -95,7 +94,7 @@ def _folder(output: str) -> Path:
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Writes the record of a folder, whose other files are there."""
-    (folder / RECORD).write_text(documents.to_json({**record, _FILES: _contents(folder)}) + "\n", encoding="utf-8")
+    (folder / RECORD).write_text(documents.to_json({**record, FILES: _contents(folder)}) + "\n", encoding="utf-8")
 
 
 def _contents(folder: Path) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         raise OutputError(
             f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"
         )
-    written = record.get(_FILES)
+    written = record.get(FILES)
     if isinstance(written, dict):
         for name, content in _contents(folder).items():
             if name not in written or written[name] != content:

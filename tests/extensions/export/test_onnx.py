@@ -17,6 +17,7 @@ from bert_tf.extensions.calibrate.command import CalibrateSettings
 from bert_tf.extensions.engines import onnxruntime_session
 from bert_tf.extensions.export import command, onnx
 from bert_tf.extensions.export import onnx_folder as folders
+from bert_tf.extensions.export.model_format import ONNX
 from bert_tf.settings import read_settings
 from bert_tf.tokenization.library import LibraryVocabulary
 from tests import tokenizer_files
@@ -233,6 +234,11 @@ def test_a_record_that_is_not_usable_is_one_line(copy, facts, said):
     changed(copy, **facts)
     with pytest.raises(BertError, match=said):
         bert_tf.load(copy)
+
+
+def test_an_export_json_of_the_users_own_is_no_export(tmp_path):
+    (tmp_path / "export.json").write_text('{"format": "csv", "rows": 120}')
+    assert ONNX.file_of(tmp_path) is None
 
 
 def test_a_decision_rule_is_checked(copy):

@@ -237,8 +237,8 @@ def _check_fingerprint(manifest: Path, path: str, vocabulary: Vocabulary) -> Non
         return
     except (OSError, json_documents.DocumentError) as error:
         raise DataError(f"cannot be read: {error}; delete it, if the shards are whole", manifest) from error
-    fingerprint = str(content.get("vocabulary")) if isinstance(content, dict) else None
-    if fingerprint is not None and fingerprint != vocabulary.fingerprint:
+    fingerprint = content.get("vocabulary") if isinstance(content, dict) else None  # none in a file of the user's own
+    if isinstance(fingerprint, str) and fingerprint != vocabulary.fingerprint:
         raise VocabularyError(f"it was made with another vocabulary, {fingerprint[:12]}... in {manifest}; name that one", path)
 
 

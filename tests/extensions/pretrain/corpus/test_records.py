@@ -1,6 +1,7 @@
 """Shards with the published fields, beside what TensorFlow writes and reads."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -132,7 +133,9 @@ def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(tmp_path
     path = shard(tmp_path, name="x-00000-of-00002.tfrecord")
     manifest = manifest_of(path)
     assert manifest.name == "x.tfrecord.json"
-    manifest.write_text(f'{{"vocabulary": "{tokenizer.vocabulary.fingerprint}"}}')
-    assert len(opened(path)) == 2
+    for noted in ({"vocabulary": tokenizer.vocabulary.fingerprint}, {"source": "a file of the user's own"}):
+        manifest.write_text(json.dumps(noted))
+        assert len(opened(path)) == 2
+    manifest.write_text(json.dumps({"vocabulary": tokenizer.vocabulary.fingerprint}))
     with pytest.raises(VocabularyError, match="it was made with another vocabulary"):
         opened(path, vocabulary=Vocabulary([*TOKENS, "k"]))
