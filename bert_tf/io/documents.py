@@ -261,7 +261,7 @@ def _check_text(text: str) -> None:
     if "\0" in text:
         raise DocumentError(f"the text {text!r:.80} holds a NUL character")
     try:
-        text.encode()
+        text.encode("utf-8", "surrogateescape")  # names of files may hold any byte
     except UnicodeEncodeError as error:
         raise DocumentError(f"the text {text!r:.80} holds an unpaired surrogate {text[error.start]!a}") from error
 

@@ -153,6 +153,7 @@ def test_values_are_those_of_the_text_with_aliases_and_merges_within_measure_and
         assert read(text) == {"a": [1, 2.5, None, True], "b": {"a": "\U0001f600"}}
     text = "t: &t {name: custom, text_a: x}\nu: *t\nv: {<<: *t, name: MRPC}\n"
     assert documents.parse_yaml(text)["v"] == {"name": "MRPC", "text_a": "x"}
+    assert documents.parse_json(documents.to_json({"command": "--data_dir=/caf\udce9"})) == {"command": "--data_dir=/caf\udce9"}
     assert documents.json_value('["\\u0000", "\\ud800", Infinity, 1' + "0" * 30 + "]")[:3] == ["\0", "\ud800", math.inf]
 
 
