@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import os
 import re
@@ -14,7 +15,7 @@ from absl import flags
 from bert_tf import settings
 from bert_tf.cli.process import HelpAsked, reports_go_to, run_command, setup_logging
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.io import files
+from bert_tf.io import documents, files
 from bert_tf.operations.command import BEAM, VERBOSITY, Actions, Call, Command, flags_of, settings_of_command, usage, words_of
 from bert_tf.settings import Setting, check, left_empty, nearest
 
@@ -170,9 +171,23 @@ def _check_flags_of_absl(argv: Sequence[str]) -> None:
         value = value if equals else following
         if not value:
             raise left_empty(name)
-        why = files.missing(os.path.expanduser(value)) if name == "flagfile" else None
+        why = _why_unread(os.path.expanduser(value)) if name == "flagfile" else None
         if why:
             raise FlagError(f"--{name}={value}: {why}")
+
+
+def _why_unread(path: str) -> str | None:
+    """Why absl cannot read a flag file, None if it can."""
+    if why := files.missing(path):
+        return why
+    try:
+        documents.read_text(path)
+    except OSError as error:
+        return files.reason(error)
+    except documents.DocumentError as error:
+        return str(error)
+    marked = files.read_begin(path, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+    return "it begins with a byte order mark; save it as UTF-8 without one" if marked else None
 
 
 def _refuse_odd_bytes(argv: Iterable[str]) -> None:

@@ -165,6 +165,20 @@ def test_what_cannot_be_read_is_one_line(argv, message):
         reads(["report", *argv.split(" ")], ROWS)
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("--top=3".encode("utf-16"), "the file is UTF-16; iconv"),
+        (b"\xef\xbb\xbf--top=3", "it begins with a byte order mark; save it as UTF-8 without one"),
+        (b"--top=3\n--name=caf\xe9", "line 2: not UTF-8"),
+    ],
+)
+def test_a_flag_file_in_another_encoding_is_named(tmp_path, data, message):
+    (tmp_path / "flags").write_bytes(data)
+    with pytest.raises(FlagError, match=f"^--flagfile={tmp_path}/flags: {message}"):
+        parse_flags(["report", f"--flagfile={tmp_path}/flags"], ROWS)
+
+
 def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch):
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
     with pytest.raises(FlagError, match=r"^--top=é: the locale's encoding is ascii; set PYTHONUTF8=1, or rename the file$"):

@@ -25,7 +25,7 @@ from bert_tf.extensions.reproduce.report import Distribution, Report
 from bert_tf.extensions.reproduce.verdicts import FormFound, Measured, Outcome
 from bert_tf.extensions.series.seeds import SeedResult, train_each
 from bert_tf.extensions.series.table import spread
-from bert_tf.io import atomic, documents, log_form
+from bert_tf.io import atomic, documents, files, log_form
 from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.nvidia import System
 from bert_tf.tasks.base import DEV, TRAIN, Limits
@@ -99,7 +99,7 @@ def _keep_conditions(folder: Path, config: RunSpec, system: System, environment:
         atomic.write_text(path, documents.to_json(now, indent=1) + "\n")
         return
     try:
-        earlier = documents.parse_json(path.read_text(encoding="utf-8"))
+        earlier = documents.parse_json(files.read_text(path))
         differences = [f"{key}: {earlier.get(key)}, now {now[key]}" for key in now if earlier.get(key) != now[key]]
     except (OSError, ValueError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error

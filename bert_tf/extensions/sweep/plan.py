@@ -111,7 +111,7 @@ Known = dict[str, _Data]  # by task and settings of its data
 def read_sweep_file(path: str | os.PathLike[str]) -> SweepFile:
     """Reads a sweep file, YAML or JSON; DataError names what is wrong."""
     try:
-        content = documents.parse_yaml(files.read_text(Path(path)))
+        content = documents.parse_yaml(documents.read_text(path))
     except OSError as error:
         raise DataError(f"cannot be read: {files.reason(error)}", str(path)) from error
     except ValueError as error:

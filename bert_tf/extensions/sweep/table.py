@@ -89,7 +89,7 @@ def keep_settings(folder: Path, fixed: Mapping[str, Any], inputs: Mapping[str, s
     """Notes the settings that all runs share, and digests of what they read; OutputError if the folder's runs have others."""
     path = atomic.make_folder(folder) / SETTINGS
     try:
-        earlier = documents.parse_json(path.read_text(encoding="utf-8")) if path.exists() else {**fixed, _INPUTS: {}}
+        earlier = documents.parse_json(files.read_text(path)) if path.exists() else {**fixed, _INPUTS: {}}
         read = earlier.pop(_INPUTS, {})
         names = [name for name in {**earlier, **fixed} if earlier.get(name) != fixed.get(name)]
         others = [name for name, digest in inputs.items() if read.get(name, digest) != digest]
