@@ -80,15 +80,18 @@ def _take_place(temporary: Path, target: Path) -> None:
 
 
 def _to_disk(temporary: Path) -> None:
-    """Writes a file's data to the disk: a file system may write the new name first, and a power cut leaves it empty."""
-    if os.path.isdir(temporary):  # its files went there one by one, or can be made again
-        return
-    with contextlib.suppress(FileNotFoundError):  # reported by the renaming
-        number = os.open(temporary, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+    """Writes the data of a file, or of all in a folder, to the disk.
+
+    Otherwise a file system may write the new name first, and a power cut leaves it empty.
+    """
+    inside = (path for path in temporary.rglob("*") if path.is_file() and not path.is_symlink())
+    for path in inside if os.path.isdir(temporary) else [temporary]:
+        with contextlib.suppress(FileNotFoundError):  # reported by the renaming
+            number = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(number)
+            finally:
+                os.close(number)
 
 
 def _is_other_pipe(name: str) -> bool:

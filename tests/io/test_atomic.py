@@ -125,6 +125,11 @@ def test_data_is_on_the_disk_before_it_gets_its_name_so_that_a_power_cut_leaves_
     through(tmp_path / "file")
     (fsync, synced), (replace, renamed) = done
     assert (fsync, replace, synced) == ("fsync", "rename", renamed)
+    done.clear()
+    with replacing(tmp_path / "folder") as temporary:
+        (temporary / "inner").mkdir(parents=True)
+        (temporary / "inner" / "file").touch()
+    assert done == [("fsync", f"{temporary}/inner/file"), ("rename", str(temporary))]
 
 
 def test_text_is_written_as_utf8_and_a_reader_that_leaves_is_not_a_mistake(tmp_path):
