@@ -20,6 +20,7 @@ from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.io import atomic, files, lock
 
+_NAMES = "copied.txt"  # names of the files of a copy, one a line
 _KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 
 
@@ -76,13 +77,24 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
             raise OutputError(f"{home}: not a folder that only this user can write; delete it, or set TMPDIR to another folder")
     folder = home / name
     with lock.claiming(folder, wait=True):
-        if not folder.is_dir():
+        if not _is_whole(folder):
             _delete_old(home)
             with atomic.replacing(folder) as temporary:
                 temporary.mkdir()
                 fill(temporary)
+                names = [f"{path.relative_to(temporary)}\n" for path in temporary.rglob("*") if path.is_file()]
+                (temporary / _NAMES).write_text("".join(names), encoding="utf-8")
         os.utime(folder)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether all files are there: systems delete those in /tmp that nobody has used for days."""
+    try:
+        names = (folder / _NAMES).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return False
+    return all((folder / name).is_file() for name in names)
 
 
 def _delete_old(home: Path) -> None:

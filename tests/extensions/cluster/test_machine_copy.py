@@ -31,6 +31,8 @@ def test_a_copy_is_made_once_in_a_folder_of_this_user_alone(home):
     assert made("a") == home / "a"
     assert shipped.made_once("a", None) == home / "a"
     assert home.stat().st_mode & 0o777 == 0o700
+    (home / "a" / "model").unlink()  # as a system clears /tmp
+    assert (made("a") / "model").is_file()
 
 
 def test_a_copy_that_nobody_uses_goes_when_another_is_made(home):
