@@ -1,6 +1,7 @@
 """The service and LitServe with transformers in turns, under load from wrk; prints a Markdown table.
 
     python -m benchmarks.service_compared RUN DATA_DIR --peer=PYTHON
+    python -m benchmarks.service_compared RUN DATA_DIR --against=--nokeep_memory
 
 RUN was trained on MRPC, DATA_DIR has MRPC's files; the peer computes the run as `export --format=huggingface` writes it.
 Servers start anew in each round; they and their clients share all cores. Answers are compared with those to each row alone.
@@ -33,6 +34,7 @@ from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
 from bert_tf.training.settings import INT8
 
+_OWN = (sys.executable, "-m", "bert_tf")
 _WAYS = {"TensorFlow": (), "OpenVINO int8": ("--engine=openvino", "--precision=int8")}
 _EXPORTED = {"exported float32": "float32", "exported int8": INT8}  # served without TensorFlow
 _PEER = "LitServe, transformers"
@@ -43,6 +45,7 @@ _KINDS = ("per_second", "p50_ms", "p99_ms", "memory_mb")
 _FAILURES = ("wrong", "refused", "lost")
 _HEAD = ("server", "clients", "answers/s", "ratio", "p50 ms", "ratio", "p99 ms", "ratio", "memory MB", "ratio")
 
+Commands = Mapping[str, Sequence[str]]  # by name of the server
 Turn = Mapping[int, Mapping[str, Any]]  # number of clients to the figures of benchmarks.load, and memory_mb
 
 
@@ -50,7 +53,9 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service_compared")
     parser.add_argument("run", help="folder of a run that was trained on MRPC")
     parser.add_argument("data_dir", help="folder of MRPC's files")
-    parser.add_argument("--peer", required=True, help="Python with benchmarks/peers/transformers_service.txt")
+    other = parser.add_mutually_exclusive_group(required=True)
+    other.add_argument("--peer", help="Python with benchmarks/peers/transformers_service.txt")
+    other.add_argument("--against", help="flags of `serve`, as --nokeep_memory, with which the TensorFlow service is the peer")
     parser.add_argument("--peer_flags", default="", help="flags of benchmarks/peers/transformers_service.py")
     parser.add_argument("--rows", type=int, default=200, help="pairs of the dev split")
     parser.add_argument("--rounds", type=int, default=3)
@@ -59,26 +64,36 @@ def main(arguments: Sequence[str]) -> None:
     examples = get_task("MRPC").examples(asked.data_dir, DEV)[: asked.rows]
     lines = [json.dumps({"text_a": example.text_a, "text_b": example.text_b}) for example in examples]
     with tempfile.TemporaryDirectory() as folder:
-        own = (sys.executable, "-m", "bert_tf")
-
-        def exported(form: str, precision: str = "float32") -> str:
-            place = os.path.join(folder, f"{form}-{precision}")
-            gate = (f"--gate_data={asked.data_dir}", "--max_loss_of_metric=100") if precision == INT8 else ()
-            how = (f"--format={form}", f"--precision={precision}", f"--output={place}", *gate)
-            subprocess.run([*own, "export", asked.run, *how], check=True)
-            return place
-
-        peer = (asked.peer, os.fspath(PEER_FOLDER / "transformers_service.py"), exported("huggingface"))
-        commands = {
-            **{name: (*own, "serve", asked.run, *flags) for name, flags in _WAYS.items()},
-            **{name: (*own, "serve", exported("onnx", precision)) for name, precision in _EXPORTED.items()},
-            _PEER: (*peer, *shlex.split(asked.peer_flags)),
-        }
+        peer, commands = _with_flags(asked) if asked.against else _with_litserve(asked, folder)
         turns: dict[str, list[Turn]] = {name: [] for name in commands}
         for _ in range(asked.rounds):
             for name, command in commands.items():
                 turns[name].append(_turn(command, lines, asked.seconds, Path(folder)))
-    sys.stdout.write(table(turns, _PEER))
+    sys.stdout.write(table(turns, peer))
+
+
+def _with_flags(asked: argparse.Namespace) -> tuple[str, Commands]:
+    """Name of the peer, and commands of servers by name: the TensorFlow service alone, and with the flags."""
+    name, command = f"TensorFlow {asked.against}", (*_OWN, "serve", asked.run)
+    return name, {"TensorFlow": command, name: (*command, *shlex.split(asked.against))}
+
+
+def _with_litserve(asked: argparse.Namespace, folder: str) -> tuple[str, Commands]:
+    """As `_with_flags`, of all our services and LitServe with transformers; exports the run into the folder."""
+
+    def exported(form: str, precision: str = "float32") -> str:
+        place = os.path.join(folder, f"{form}-{precision}")
+        gate = (f"--gate_data={asked.data_dir}", "--max_loss_of_metric=100") if precision == INT8 else ()
+        how = (f"--format={form}", f"--precision={precision}", f"--output={place}", *gate)
+        subprocess.run([*_OWN, "export", asked.run, *how], check=True)
+        return place
+
+    peer = (asked.peer, os.fspath(PEER_FOLDER / "transformers_service.py"), exported("huggingface"))
+    return _PEER, {
+        **{name: (*_OWN, "serve", asked.run, *flags) for name, flags in _WAYS.items()},
+        **{name: (*_OWN, "serve", exported("onnx", precision)) for name, precision in _EXPORTED.items()},
+        _PEER: (*peer, *shlex.split(asked.peer_flags)),
+    }
 
 
 def table(turns: Mapping[str, Sequence[Turn]], peer: str) -> str:
