@@ -23,7 +23,7 @@ def values(config) -> dict[str, object]:
         *dataclasses.asdict(config.of_task).values(),
         *(group for name, group in dataclasses.asdict(config).items() if name not in ("of_task", "given", "program")),
     ]
-    return {name: value for group in groups for name, value in group.items()}
+    return {name: value for group in groups if isinstance(group, dict) for name, value in group.items()}
 
 
 PUBLISHED = dict.fromkeys(("data_dir", "bert_config_file", "vocab_file", "init_checkpoint"))
