@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.trained import Trained, digest, refuse_what_is_no_number
 from bert_tf.checkpoints.reader import problem_of_values, refuse_problem
-from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
@@ -35,7 +34,7 @@ class TensorFlowEngine:
     def __init__(self, inference: InferenceOptions) -> None:
         self._inference = inference
         self._forward: Forward | None = None
-        self._config: BertConfig | None = None
+        self._model: Model | None = None  # of the graph, made for one head
         self._weights: tuple[object, ...] = ()  # see `Trained.weights`
         self._trained: Trained | None = None
         self._step = 0
@@ -61,16 +60,17 @@ class TensorFlowEngine:
         """Loads another checkpoint, into the same graph if it suits."""
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
-            if self._forward is None or (self._config, [trained.head]) != (trained.config, list(self._forward.heads)):
+            execution = (self._inference.execution or Execution()).for_rows(trained.config, trained.max_seq_length)
+            model = Model(trained.config, trained.head, execution=execution)
+            if self._forward is None or self._model != model or [trained.head] != list(self._forward.heads):
                 self.close()
-                model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
                 self._forward = Forward(model, self._inference.machine or Machine(session_config()))
             self._step = self._forward.load(trained.prefix)
             refuse_problem(problem_of_values(trained.prefix, self._forward.not_finite()))
             if (digest(trained.prefix) or "") != trained.digest:
                 raise CheckpointError(f"{trained.prefix}: the checkpoint has changed; load it again")
             undo.pop_all()
-        self._config, self._weights = trained.config, trained.weights
+        self._model, self._weights = model, trained.weights
 
     def outputs(self, features: Features) -> Outputs:
         """Head outputs in the order of the rows, see `Forward.outputs`; CheckpointError if not finite.
@@ -99,4 +99,4 @@ class TensorFlowEngine:
     def close(self) -> None:
         if self._forward is not None:
             self._forward.close()
-        self._forward, self._config, self._weights, self._trained = None, None, (), None
+        self._forward, self._model, self._weights, self._trained = None, None, (), None

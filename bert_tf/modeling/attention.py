@@ -62,7 +62,7 @@ def self_attention(sequences: Sequences, config: BertConfig, execution: Executio
         added = []
         if sequences.positions.adds_scores:
             added = [sequences.positions.scores(query, key, projected, whole=_is_whole(sequences))]
-        most = config.queries_at_a_time(execution.longest or config.max_position_embeddings)
+        most = execution.queries_at_a_time
         if most and execution.custom_gradients and factors is None and not added:
             return of_queries.join_heads(custom_gradients.attend_by_blocks(query, key, value, sequences.bias, most=most))
         attend = custom_gradients.attend if execution.custom_gradients else _attend

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from bert_tf.config import BertConfig
 from bert_tf.graphs import HOST
 from bert_tf.native import ops as native
 
@@ -219,7 +220,11 @@ class Execution:
     custom_gradients: bool = True  # hand-written; keep and recompute less
     native: bool = False  # custom CPU kernels, which must be loaded
     recompute: bool = False  # keeps only layer inputs; recomputes in backward pass
-    longest: int = 0  # tokens of the longest row; 0: unknown, up to the model's positions
+    queries_at_a_time: int = 0  # whose attention weights exist at once, where gradients are hand-written; 0: all
     dtype: tf.DType = tf.float32  # variables, LayerNorm and softmax stay float32
     once: Once = EACH  # shares what several models in one graph compute alike
     adaptation: Adaptation = WHOLE  # in training only: trained weights have its additions merged
+
+    def for_rows(self, config: BertConfig, longest: int) -> Execution:
+        """The same for rows of up to `longest` tokens: long ones do not need the attention weights of all queries at once."""
+        return dataclasses.replace(self, queries_at_a_time=config.queries_at_a_time(longest))

@@ -118,8 +118,9 @@ class Inference:
             return {}
         prefixes = {kind: saved.checkpoint(run.output_dir, kind) for kind in run_layout.AVERAGES}
         averages = {kind: average for kind, average in prefixes.items() if average is not None}
-        last = run_layout.of_step(run_layout.CHECKPOINTS, last_step(run.output_dir))
-        for kind in [kind for kind, average in averages.items() if Path(average).name != last]:
+        newest = saved.newest(run.output_dir).prefix  # none if only best/ is left
+        last = Path(newest).name if newest else ""
+        for kind in [kind for kind, average in averages.items() if last and Path(average).name != last]:
             log.warning("%s: of another step than the end of the run, %s: it is not evaluated", averages.pop(kind), last)
         return averages
 

@@ -76,14 +76,13 @@ def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
     return suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
 
 
-def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False, longest: int = 0) -> Execution:
-    """How the encoder is computed; `recompute` recomputes layers for their gradients, `longest` is of rows, if it is known."""
+def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False) -> Execution:
+    """How the encoder is computed; `recompute` recomputes layers for their gradients."""
     return Execution(
         pack_tokens=speed.pack_tokens,
         last_layer_cls_only=speed.last_layer_cls_only,
         custom_gradients=speed.custom_gradients,
         recompute=recompute,
-        longest=longest,
         native=machine.native_kernels,
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )

@@ -53,8 +53,8 @@ def _later_phases(run: Run) -> tuple[Phase, ...]:
 
 def forward_model(run: Run) -> Model:
     tokens = run.spec.data.max_seq_length
-    execution = speed.execution(run.spec.speed, run.machine, recompute=run.spec.train.recompute, longest=tokens)
-    return Model(run.config, run.family.head, execution=execution, max_seq_length=tokens)
+    execution = speed.execution(run.spec.speed, run.machine, recompute=run.spec.train.recompute)
+    return Model(run.config, run.family.head, execution=execution.for_rows(run.config, tokens), max_seq_length=tokens)
 
 
 @WALL.span(DATA)

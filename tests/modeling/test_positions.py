@@ -31,7 +31,6 @@ CONFIGS = {
         TINY,
         model_type="modernbert",
         num_hidden_layers=4,
-        max_position_embeddings=2048,
         attention_window=4,
         whole_attention_every=3,
         **ROTARY,
@@ -85,6 +84,13 @@ def assert_alike(actual, expected, tolerance=1e-5):
 )
 def test_ways_of_computing_agree(kind, way):
     assert_alike(learned_of(kind, way), learned_of(kind, PUBLISHED))
+
+
+def test_whole_layers_by_blocks_of_queries_agree():
+    config = dataclasses.replace(CONFIGS["modernbert"], attention_probs_dropout_prob=0.0)
+    for recompute in (False, True):
+        way = Execution(queries_at_a_time=3, recompute=recompute)
+        assert_alike(learned(config, way), learned_of("modernbert", PUBLISHED))
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

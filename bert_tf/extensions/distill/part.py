@@ -206,10 +206,9 @@ class _Outputs:
     @functools.cached_property
     def _forward(self) -> Forward:
         run, teacher = self._run, self._teacher
-        execution = speed.execution(run.spec.speed, run.machine)
-        model = Model(
-            teacher.config, teacher.head, execution=execution, around=Observed, max_seq_length=run.spec.data.max_seq_length
-        )
+        tokens = run.spec.data.max_seq_length
+        execution = speed.execution(run.spec.speed, run.machine).for_rows(teacher.config, tokens)
+        model = Model(teacher.config, teacher.head, execution=execution, around=Observed, max_seq_length=tokens)
         forward = Forward(model, run.machine)
         forward.load(teacher.prefix)
         return forward

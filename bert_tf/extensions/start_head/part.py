@@ -33,8 +33,10 @@ class StartHead(Part):
     model: Trained | None = None  # none if nothing is trained
 
     def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
-        of_model = ModelOverrides(config.model.bert_config_file, config.model.vocab_file)
-        self.model = sources.find(self.settings.start_head, of_model, environment=environment, needs_head=False)
+        folder = sources.checkpoint_of(self.settings.start_head, environment=environment).parent
+        has_own = (folder / run_layout.CONFIG).is_file()
+        files = ModelOverrides() if has_own else ModelOverrides(config.model.bert_config_file, config.model.vocab_file)
+        self.model = sources.find(self.settings.start_head, files, environment=environment, needs_head=False)
         if not self.model.has_checkpoint:
             raise CheckpointError(f"--start_head={self.settings.start_head}: an exported model cannot be trained; name its run")
         return config
@@ -97,8 +99,8 @@ def _refuse_other(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]
             raise CheckpointError(f"{reader.prefix}: no {name}; --start_head must name a trained model of {kind}")
         if reader.shapes[name][first:] != shape[first:]:
             sizes = f"{list(reader.shapes[name])}, not {list(shape)}"
-            unnamed = "" if chosen else " (without names of its labels, with as many)"
-            raise CheckpointError(f"{reader.prefix}: {name} is {sizes}; --start_head must name a model of this size{unnamed}")
+            why = "" if chosen else ": its labels have no names, so there must be as many as the task has"
+            raise CheckpointError(f"{reader.prefix}: {name} is {sizes}; --start_head must name a model of this size{why}")
     refuse_problem(problem_of_weights(reader, shapes))
 
 

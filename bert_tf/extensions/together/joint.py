@@ -112,7 +112,11 @@ class JointForward:
         self._shared = Shared()
         of_models = [OnceForAll(self._shared, digests(reader, one.config), one.config) for one, reader in zip(models, readers)]
         first, *others = (
-            Model(one.config, one.head, execution=dataclasses.replace(execution, once=once))
+            Model(
+                one.config,
+                one.head,
+                execution=dataclasses.replace(execution.for_rows(one.config, one.max_seq_length), once=once),
+            )
             for one, once in zip(models, of_models)
         )
         members = tuple(Member(number, model, heads.make_head(model.head)) for number, model in enumerate(others, 1))

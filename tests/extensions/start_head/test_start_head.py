@@ -85,7 +85,7 @@ def test_heads_of_other_tasks_are_refused(own, first, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("broken", "labels", "problem"),
     [
-        ({}, ["rain", "storm"], r"output_weights is \[3, \d+\], not \[2, \d+\]; .*without names of its labels, with as many"),
+        ({}, ["rain", "storm"], r"output_weights is \[3, \d+\], not \[2, \d+\]; .*labels have no names"),
         ({"output_bias": np.full(3, np.nan, np.float32)}, ["rain", "storm", "bread"], "NaN or infinite: output_bias"),
     ],
 )
