@@ -127,6 +127,7 @@ class Inference:
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:
         log.info("***** Running prediction *****")
+        self._follow_fitted_rule()
         self._load()
         run, written = self.run, {}
         for split in run.splits[TEST]:
@@ -154,17 +155,26 @@ class Inference:
         self.close()
         self._forward, self._building, self._checkpoint = None, None, ""
 
+    def _follow_fitted_rule(self) -> None:
+        """Predicts by the rule that an earlier command fitted to a finished training: its evaluation is without one."""
+        run = self.run
+        if not run.spec.actions.do_train or run.spec.deciding is not None:
+            return
+        checkpoint = require_checkpoint(run.output_dir)
+        rule = Decision.from_record(fitted_decision(checkpoint, run.family.record()))
+        if rule == run.decision:
+            return
+        if run.spec.actions.do_eval:
+            path = Path(checkpoint).parent / run_layout.DECISION
+            log.warning("%s: predictions follow it, the metrics of a training do not; --do_eval alone measures with it", path)
+        self._decide_by(rule)
+
     def _load(self) -> None:
-        """Loads the run's weights once, with the rule that an earlier command fitted to them, unless one is to be fitted."""
+        """Loads the run's weights once."""
         if self._checkpoint:
             return
-        run, trains = self.run, self.run.spec.actions.do_train
-        checkpoint = require_checkpoint(run.output_dir) if trains else run.weights.prefix
-        if trains and run.spec.deciding is None:
-            rule = Decision.from_record(fitted_decision(checkpoint, run.family.record()))
-            if rule != run.decision:
-                self._decide_by(rule)
-        forward = self.forward()
+        run, forward = self.run, self.forward()
+        checkpoint = require_checkpoint(run.output_dir) if run.spec.actions.do_train else run.weights.prefix
         log.info("with the weights of %s", checkpoint)
         forward.log_graph(run.spec.data.max_seq_length, run.restore.loaded if run.restore else ())
         self.step, self._checkpoint = forward.load(checkpoint), checkpoint

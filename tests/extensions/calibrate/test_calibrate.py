@@ -190,21 +190,23 @@ def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_pa
     assert [(line[1], line[5]) for line in lines[1:]] == [(one.label or "", ",".join(one.label_set)) for one in predictions]
 
 
-def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path):
+def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path, caplog):
     out, names = tmp_path / "out", ("bert_config_file", "vocab_file", "init_checkpoint")
     task = ["--task_name=custom", f"--test_file={dev}", f"--output_dir={out}"]
     flags = [f"--train_file={dev}", f"--dev_file={dev}", *(f"--{name}={getattr(project, name)}" for name in names)]
     ways = ["--num_train_steps=2", "--calibrate", "--sets=0.8", "--do_train", "--do_eval", "--do_predict"]
     assert classifier.run(*task, *flags, *ways) == 0
-    written = (out / "predictions.tsv").read_text()
+    written, measured = ((out / name).read_text() for name in ("predictions.tsv", "eval_results.txt"))
     assert written.splitlines()[0].endswith("\tlabel_set")
     assert " --calibrate=True --sets=0.8" in reading.record(out)["command"]
     (temperature,) = json.loads((out / "decision.json").read_text())["temperatures"]
     assert temperature != 1.0
-    for again in (["--do_predict"], [*flags, "--num_train_steps=2", "--do_train", "--do_predict"]):
+    for again in (["--do_predict"], [*flags, "--num_train_steps=2", "--do_train", "--do_eval", "--do_predict"]):
         (out / "predictions.tsv").unlink()
         assert classifier.run(*task, *again) == 0
         assert (out / "predictions.tsv").read_text() == written
+    assert (out / "eval_results.txt").read_text() == measured
+    assert "decision.json: predictions follow it, the metrics of a training do not" in caplog.text
 
 
 def test_the_command_that_repeats_a_run_names_the_costs_from_anywhere(tmp_path, monkeypatch):
