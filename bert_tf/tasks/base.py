@@ -324,7 +324,7 @@ class OnDisk(Sequence[Any], abc.ABC):
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """Digest of everything that rows are made from, except settings in the family's record."""
+        """Digest of everything that rows are made from, except settings in the family's record and the number of rows."""
 
     @property
     @abc.abstractmethod

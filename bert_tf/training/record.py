@@ -22,7 +22,7 @@ from bert_tf.io import documents
 from bert_tf.run_layout import DETERMINING
 from bert_tf.settings import changed, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as of_tasks
-from bert_tf.tasks.base import DEV, Family
+from bert_tf.tasks.base import DEV, Family, OnDisk
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.rows import TEXTS
@@ -39,6 +39,7 @@ from bert_tf.training.sources import SAMPLE_NOTE, PartialTask
 _WORDS = setting_names(ExtensionSettings, positional=True)  # of a command, before its flags
 _DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, ExtensionSettings, determines=True))
 _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
+_DEV, _DEV_ROWS = "dev_examples_sha256", "dev_rows"  # in the record
 _ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, ExtensionSettings) if row.added_later}
 
 
@@ -91,9 +92,18 @@ def _determining(run: Run) -> dict[str, Any]:
         determining.update(part.recorded(run))
     for phase in run.phases[1:]:
         determining[f"{phase.prefix}examples_sha256"] = run.digest(phase.split)
-    if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
-        determining["dev_examples_sha256"] = [run.digest(split) for split in run.splits[DEV]]
+    if settings.train.eval_every_n_steps:
+        determining.update(_of_evaluations(run))
     return determining
+
+
+def _of_evaluations(run: Run) -> dict[str, Any]:
+    """The dev rows, which choose the best checkpoint and the end; some rows on disk: see `OnDisk.digest`."""
+    splits, earlier = run.splits[DEV], run_folder.trained(run.output_dir)
+    digests = {_DEV: [run.digest(split) for split in splits]}
+    counts = [len(run.examples[split]) for split in splits if isinstance(run.examples[split], OnDisk)]
+    recorded = _DEV not in earlier or _DEV_ROWS in earlier  # earlier versions did not record the number
+    return {**digests, _DEV_ROWS: counts} if counts and recorded else digests
 
 
 def _of_windows(run: Run) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -24,7 +23,6 @@ NEXT_LABELS = Field("next_sentence_labels")
 DOCUMENTS = Field("documents", ROW, in_batches=False)  # document of each row; for intervals
 FIELDS = (POSITIONS, IDS, NEXT_LABELS)
 
-_MOST = 100 * 8  # rows of an evaluation by default: --max_eval_steps, of published batches
 NEXT, RANDOM = "next", "random"  # relation of the second text to the first
 
 
@@ -240,10 +238,7 @@ class TextRows(OnDisk):
 
     @property
     def digest(self) -> str:
-        """Of the documents, and if they are cut to another number than by default, of that number."""
-        is_usual = self._most == _MOST or isinstance(self._numbers, range)
-        whole = self.rows.digest
-        return whole if is_usual else hashlib.sha256(f"{whole} {self._most}".encode()).hexdigest()
+        return self.rows.digest
 
     @functools.cached_property
     def _numbers(self) -> Numbers | range:

@@ -70,9 +70,6 @@ def test_held_out_rows_are_the_same_each_time_and_not_more_than_asked_for(text, 
     assert len(first) == 16
     for name, column in first.columns().items():
         np.testing.assert_array_equal(column, again.columns()[name])
-    one, other, all_rows, usual = (opened(tmp_path, DEV, **{**settings, "max_eval_steps": n}).digest for n in (2, 1, 99, 100))
-    assert len({one, other, usual}) == 3
-    assert all_rows == usual
     ranks = set(first.targets["documents"].tolist())
     assert ranks == set(range(len(ranks)))
     assert len(ranks) > 10  # spread over all
