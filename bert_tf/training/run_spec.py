@@ -280,10 +280,10 @@ def recipe_of(
 def _recipe_of_parts(recipes: Mapping[str, Mapping[str, float | str]]) -> Recipe:
     """All that parts propose; FlagError if they propose different values of a setting."""
     names, merged = " and ".join(recipes), {name: value for values in recipes.values() for name, value in values.items()}
-    for name in merged:
-        values = [proposed[name] for proposed in recipes.values() if name in proposed]
-        if len({*values}) > 1:
-            raise FlagError(f"--{name}: the recipes of {names} have {' and '.join(map(str, values))}; give one of them")
+    proposed = {name: dict.fromkeys(recipe[name] for recipe in recipes.values() if name in recipe) for name in merged}
+    open_choices = [f"--{name} ({' or '.join(map(str, values))})" for name, values in proposed.items() if len(values) > 1]
+    if open_choices:
+        raise FlagError(f"the recipes of {names} differ: give {', '.join(open_choices)}")
     return Recipe(merged, f"of {names}")
 
 

@@ -278,6 +278,7 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
         ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
         ({"output_weight": 0, "state_weight": 0}, "every weight is 0, so there is nothing to learn"),
         ({"class_weights": "balanced"}, "--class_weights: a student that learns no labels has no use for it; leave it out, or"),
+        ({"lora_rank": 2}, "differ: give --learning_rate (0.0004 or 0.001), --train_batch_size (8 or 16)"),
         ({"output_weight": 0, "student_layers": 1}, "every weight is 0, so there is nothing to learn"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
