@@ -296,8 +296,12 @@ def test_a_run_that_ended_early_is_not_trained_on_and_its_best_checkpoint_stands
     assert sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("*.index")) == [8, 10, 12, 15, 16]
     before = everything(folder)
     with caplog.at_level("INFO", logger="absl"):
-        assert train(folder, pretrained, measure=planted([]), patience=2, **BY_ACCURACY) == outcome
-    assert caplog.messages == ["stopped early at step 16 of 18: 2 evaluations in a row without a better eval_accuracy"]
+        traced = (mock.Mock(flag="profile_steps"),)
+        assert train(folder, pretrained, measure=planted([]), patience=2, watchers=traced, **BY_ACCURACY) == outcome
+    assert caplog.messages == [
+        "stopped early at step 16 of 18: 2 evaluations in a row without a better eval_accuracy",
+        "--profile_steps has no effect: nothing is left to train; name another --output_dir",
+    ]
     assert everything(folder) == before
     assert toy.evaluate(folder, DEV)["global_step"] == 8
     saved, best = toy.entries(folder, 8), toy.entries(folder / "best", 8)

@@ -80,12 +80,13 @@ def train(
     schedule: Schedule = SCHEDULE,
     training: dict | None = None,
     data: Features | None = None,
+    watchers: tuple = (),
     **model,
 ):
     """Trains, from the newest checkpoint in the folder where there is one, saving every 5 steps."""
     settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
     estimator = make_estimator(folder, seed=seed, schedule=schedule, **model)
-    return run.train(estimator, data or features(schedule.rows), settings, seed=seed)
+    return run.train(estimator, data or features(schedule.rows), settings, seed=seed, watchers=watchers)
 
 
 def logits_alone(folder: Path, data: Features) -> np.ndarray:

@@ -99,7 +99,8 @@ def _refuse_other(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]
             raise CheckpointError(f"{reader.prefix}: no {name}; --start_head must name a trained model of {kind}")
         if reader.shapes[name][first:] != shape[first:]:
             sizes = f"{list(reader.shapes[name])}, not {list(shape)}"
-            why = "" if chosen else ": its labels have no names, so there must be as many as the task has"
+            by_number = not chosen and reader.shapes[name][1:] == shape[1:]
+            why = ": its labels have no names, so there must be as many as the task has" if by_number else ""
             raise CheckpointError(f"{reader.prefix}: {name} is {sizes}; --start_head must name a model of this size{why}")
     refuse_problem(problem_of_weights(reader, shapes))
 
