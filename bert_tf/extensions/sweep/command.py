@@ -107,9 +107,7 @@ def run_all(settings: SweepSettings) -> Sweep:
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
     run_folder.refuse_run(folder, "the sweep")
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
-    _check(settings)
-    if settings.hold_out and "threshold" in {**file.fixed, **file.grid}:
-        raise FlagError("--hold_out: dev is measured without a threshold, so leave out threshold; choose one for the best run")
+    _check(settings, file)
     if settings.launch == SLURM:
         slurm_launch.refuse_unwritable(folder.absolute())
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))
@@ -127,9 +125,11 @@ def run_all(settings: SweepSettings) -> Sweep:
     return Sweep(folder, table.write_table(folder, results), tuple(results))
 
 
-def _check(settings: SweepSettings) -> None:
+def _check(settings: SweepSettings, file: SweepFile) -> None:
     if settings.hold_out > _MOST_HELD_OUT:
         raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
+    if settings.hold_out and "threshold" in {**file.fixed, **file.grid}:
+        raise FlagError("--hold_out: dev is measured without a threshold, so leave out threshold; choose one for the best run")
     explicit = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
     if explicit and settings.search == GRID:
         raise FlagError(f"{explicit[0]} belongs to --search=random or --search=tpe")
@@ -195,7 +195,7 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     from bert_tf.extensions.sweep import plan, schedule
 
     file = dataclasses.replace(plan.read_sweep_file(settings.file), from_mnli=settings.from_mnli)
-    _check(settings)
+    _check(settings, file)
     if settings.search != GRID:
         raise FlagError("--plan: is for the lists of a grid, without --search")
     runs = plan.runs(file, Path(settings.output_dir), os.environ)

@@ -146,7 +146,11 @@ class Leader:
             others = (self._search.known(name) for name in sorted(unread, key=lambda name: (len(name), name)))
             self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
         found = {name: table.read_result(self._folder, name) for name in unread if name in self._runs}
-        new = {name: result for name, result in found.items() if result is not None}
+        new = {
+            name: table.compared(self._folder, self._runs[name], result, drawn=self._search is not None)
+            for name, result in found.items()
+            if result is not None
+        }
         for name, result in new.items():
             self._results[name] = result
             self._waiting.pop(name, None)

@@ -130,6 +130,20 @@ def read_result(folder: Path, name: str) -> Result | None:
     return Result(**values) if all(_OF_RESULT[field](value) for field, value in values.items()) else None
 
 
+def compared(folder: Path, run: PlannedRun, known: Result, *, drawn: bool) -> Result:
+    """A result by the metric of its run, where an earlier version compared runs by another; rewrites its file.
+
+    Raises OutputError if the result lacks the metric, or is of a search, which drew by the other.
+    """
+    if not (run.metric and known.metric) or known.error or known.metric == run.metric:
+        return known
+    if drawn or run.metric not in known.metrics:
+        raise OutputError(f"{folder}: its runs are compared by {known.metric}, not {run.metric}; name another --output_dir")
+    changed = dataclasses.replace(known, metric=run.metric)
+    write(folder, changed)
+    return changed
+
+
 def drop_damaged(folder: Path) -> None:
     """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
     for name in finished(folder):

@@ -217,6 +217,18 @@ def test_a_result_of_another_version_is_read(tmp_path):
     assert table.read_result(tmp_path, "a") == result(planned("a"))
 
 
+def test_a_result_that_another_version_compared_by_another_metric_is_compared_by_that_of_its_run(tmp_path):
+    run = dataclasses.replace(planned("a"), metric="eval_macro_f1")
+    table.write(tmp_path, result(planned("a")))
+    with pytest.raises(OutputError, match=": its runs are compared by eval_accuracy, not eval_macro_f1; name another"):
+        lead(tmp_path, [run], Machine())
+    table.write(tmp_path, dataclasses.replace(result(run), metrics={"eval_accuracy": 0.5, "eval_macro_f1": 0.4}))
+    assert [one.worth for one in lead(tmp_path, [run], Machine())] == [0.4]
+    assert table.read_result(tmp_path, "a").metric == "eval_macro_f1"
+    with pytest.raises(OutputError):
+        table.compared(tmp_path, run, dataclasses.replace(table.read_result(tmp_path, "a"), metric="eval_accuracy"), drawn=True)
+
+
 def test_a_result_that_cannot_be_read_for_a_moment_ends_no_sweep(tmp_path, monkeypatch):
     machine, read, fails = Machine(), table.read_result, [False, True]  # where its process ends, and in the next round
     monkeypatch.setattr(table, "read_result", lambda *of: None if fails and fails.pop(0) else read(*of))

@@ -230,9 +230,11 @@ SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=sl
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, settings, problem):
     (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4}, threshold: f1}")
-    with pytest.raises(BertError) as caught:
-        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))
-    assert str(caught.value).startswith(problem)
+    asked = SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings)
+    for way in (run_all, lambda asked: command._plan(asked, None)):
+        with pytest.raises(BertError) as caught:
+            way(asked)
+        assert str(caught.value).startswith(problem)
     assert not (tmp_path / "sweep").exists()
 
 
