@@ -169,7 +169,7 @@ CUT = ".../"  # of a path that commands read back: they must not find another fi
 def without_folders(command: str, *, keep: int, mark: str = "") -> str:
     """Cuts absolute paths of a command to `keep` parts after `mark`, but not devices as /GPU:0; empty if unparsable."""
     try:
-        words = [word.partition("=") for word in shlex.split(command)]
+        words = [word.partition("=") if word.startswith("-") else ("", "", word) for word in shlex.split(command)]
     except ValueError:
         return ""
     return shlex.join(

@@ -26,6 +26,7 @@ def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     folder, record = tmp_path / "run", example.record()
     record["command"] += (
         f" --data_dir={folder}/glue/MRPC --train_file={folder}/a.tsv,{folder}/b.tsv --place=head:/GPU:0 --model_dir=/data"
+        f" {folder}/t=1/model.ckpt-9"  # a teacher
     )
     record["command"] += f" --dev_file={folder}/a:b/c.tsv --threshold=cost:{folder}/costs.json --init_checkpoint=gs://a/b"
     example.write_json(example.finished(folder) / "run_config.json", record)
@@ -43,7 +44,7 @@ def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     record = json.loads((folder / "run_config.json").read_text())
     files = " --data_dir=.../MRPC --train_file=.../a.tsv,.../b.tsv"  # no command reads other files of these names
     others = " --dev_file=.../c.tsv --threshold=cost:.../costs.json --init_checkpoint=gs://a/b"
-    assert record["command"].endswith(f"{files} --place=head:/GPU:0 --model_dir=.../data{others}")
+    assert record["command"].endswith(f"{files} --place=head:/GPU:0 --model_dir=.../data .../model.ckpt-9{others}")
     assert {**record, "command": ""} == {**example.record(), "command": ""}
     assert "<dd>.../MRPC</dd>" in (folder / "report.html").read_text(encoding="utf-8")
 
