@@ -50,6 +50,8 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
     In a table with the columns split and action, only lines with train and `action` count, whose text must begin one of
     `texts`, by id.
     """
+    if path == files.PIPE:
+        raise DataError("standard input can be read only once; name a file", path)
     first = next(text_lines.lines(path))
     if isinstance(first, DataError):
         raise first

@@ -58,6 +58,8 @@ def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
         corrected(exclude=str(tmp_path / "none.csv"))
+    with pytest.raises(DataError, match="^-: standard input can be read only once; name a file"):
+        corrected(exclude="-")
     for encoding, problem in (("utf-16", "the file is UTF-16; iconv"), ("utf-16-le", "the file is UTF-16LE; iconv")):
         (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode(encoding))
         with pytest.raises(DataError, match=problem):
