@@ -91,11 +91,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Drops evaluations after the resumed step and completes what a kill interrupted there."""
         lines = evaluations.read_evaluations(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
-        self._keep_best(lines, step)
         if step and step not in {line["step"] for line in lines}:
             self.after_save(None, step)
+            lines = evaluations.read_evaluations(self._folder, up_to=step)
         elif self._gives_up(step):
             self._stop.end_early()
+        self._keep_best(lines, step)  # last: it may be the step whose evaluation was missing
 
     @WALL.span(EVALUATIONS)
     def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:

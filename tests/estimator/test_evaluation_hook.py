@@ -197,6 +197,9 @@ def test_the_best_is_not_deleted_for_want_of_its_line(tmp_path):
         with pytest.raises(OutputError, match="has no line of step 4, the best; restore it, or move best/ out of the run"):
             listener(tmp_path, UP_AND_DOWN).catch_up(TOTAL)
         assert best_step(tmp_path) == 4
+    path.write_text("".join(lines[:1]))
+    listener(tmp_path, UP_AND_DOWN).catch_up(4)  # is evaluated again
+    assert (steps(tmp_path), best_step(tmp_path)) == ([2, 4], 4)
 
 
 def test_log_and_tensorboard_get_step_results_and_the_best_and_no_graph(tmp_path, caplog):
