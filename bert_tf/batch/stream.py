@@ -53,7 +53,7 @@ class ResumableFile:
         self._begun_with = ""
         self._found = self._state_text()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            self._take_up(documents.parse_json(self._found))
+            self._take_up(documents.parse_json(self._found, has_paths=True))
 
     def _state_text(self) -> str:
         with contextlib.suppress(OSError, UnicodeDecodeError):

@@ -141,7 +141,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Returns the folder's record, None without one; raises OutputError if it is damaged."""
     path = Path(output_dir) / RECORD
     try:
-        record: dict[str, Any] = documents.parse_json(files.read_text(path))
+        record: dict[str, Any] = documents.parse_json(files.read_text(path), has_paths=True)
         values = {**record.get(COLUMNS, {}), **record[DETERMINING]}
     except FileNotFoundError:
         return None

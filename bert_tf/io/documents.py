@@ -62,10 +62,13 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     return parse_json(read_text(path))
 
 
-def parse_json(text: str) -> Any:
-    """Returns a document's value; raises DocumentError also for strings and numbers that no setting can have."""
+def parse_json(text: str, *, has_paths: bool = False) -> Any:
+    """Returns a document's value; raises DocumentError also for strings and numbers that no setting can have.
+
+    `has_paths` is for our own files: their strings may have bytes that are no UTF-8, as Python reads file names.
+    """
     value = json_value(text)
-    _check_values(value)
+    _check_values(value, has_paths=has_paths)
     return value
 
 
@@ -246,7 +249,7 @@ def _children(node: Any) -> Iterator[Any]:
             yield from (key, value)
 
 
-def _check_values(value: Any) -> None:
+def _check_values(value: Any, *, has_paths: bool = False) -> None:
     """DocumentError for strings (keys too) with NUL or lone surrogates, and for numbers that no setting can have."""
     for part in _values(value):
         if isinstance(part, int) and abs(part) > _LARGEST_NUMBER:
@@ -254,14 +257,14 @@ def _check_values(value: Any) -> None:
         if isinstance(part, float) and not math.isfinite(part):
             raise DocumentError(f"{part} where a number is expected")
         if isinstance(part, str):
-            _check_text(part)
+            _check_text(part, "surrogateescape" if has_paths else "strict")
 
 
-def _check_text(text: str) -> None:
+def _check_text(text: str, errors: str) -> None:
     if "\0" in text:
         raise DocumentError(f"the text {text!r:.80} holds a NUL character")
     try:
-        text.encode("utf-8", "surrogateescape")  # names of files may hold any byte
+        text.encode("utf-8", errors)
     except UnicodeEncodeError as error:
         raise DocumentError(f"the text {text!r:.80} holds an unpaired surrogate {text[error.start]!a}") from error
 

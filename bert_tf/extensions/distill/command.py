@@ -167,7 +167,7 @@ def _record(teacher: Path) -> dict[str, Any]:
     """Reads run_config.json without TensorFlow, whose import waits for the log to be set up."""
     folder = teacher if teacher.is_dir() else teacher.parent
     try:
-        record = documents.parse_json(files.read_text(folder / run_layout.RECORD))
+        record = documents.parse_json(files.read_text(folder / run_layout.RECORD), has_paths=True)
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}

@@ -300,7 +300,7 @@ def _said(row: Row) -> dict[str, Any]:
 
 def _read(path: Path) -> list[Row]:
     try:
-        return list(map(_row, documents.parse_json(files.read_text(path))["rows"]))
+        return list(map(_row, documents.parse_json(files.read_text(path), has_paths=True)["rows"]))
     except FileNotFoundError:
         return []
     except OSError as error:

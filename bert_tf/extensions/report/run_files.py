@@ -254,7 +254,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """None if the file is missing or does not hold a JSON object."""
     try:
-        content = documents.parse_json(files.read_bytes(path, most=_LARGEST_FILE).decode())
+        content = documents.parse_json(files.read_bytes(path, most=_LARGEST_FILE).decode(), has_paths=True)
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

@@ -143,7 +143,7 @@ class _Npy:
         self.width = self._vectors.shape[1]
         state: Any = {}
         with contextlib.suppress(FileNotFoundError):
-            state = documents.read_json(f"{path}.job.json")
+            state = documents.parse_json(documents.read_text(f"{path}.job.json"), has_paths=True)
         is_of_this = isinstance(state, dict) and state.get("size") == size  # others may have rewritten the file
         self.encoding = _encoding(state.get("settings", {}) if is_of_this else {})
 
