@@ -253,7 +253,8 @@ class ResultsTable:
 
         An error replaces metrics only if they belong to another checkpoint or other data.
         """
-        row = row if os.path.isabs(row.checkpoint) else dataclasses.replace(row, directory=os.getcwd())
+        if not os.path.isabs(row.checkpoint) and not files.has_scheme(row.checkpoint):
+            row = dataclasses.replace(row, directory=os.getcwd())
         with self._shared():
             before = self._rows.get(row.key)
             still_true = before is not None and before.error is None and row.settings.items() <= before.settings.items()

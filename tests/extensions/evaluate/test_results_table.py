@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import os
 
 import pytest
 
@@ -60,6 +61,11 @@ def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path
     earlier = Row("run/old", 9, "MRPC", "dev", {"accuracy": 0.1}, 1.0, 13, 1.0)
     table(tmp_path, [earlier.key], [earlier])
     assert table(tmp_path, rows=reversed(ROWS)).rows == [earlier, *ROWS]
+
+
+def test_only_a_relative_checkpoint_is_one_of_a_directory(tmp_path):
+    rows = [dataclasses.replace(FIRST, checkpoint=name) for name in ("run/a", "/run/a", "gs://bucket/run/a")]
+    assert [row.directory for row in table(tmp_path, rows=rows).rows] == [os.getcwd(), None, None]
 
 
 def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
