@@ -117,41 +117,55 @@ def attend_by_blocks(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: t
     def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         size = tf.minimum(tf.shape(query)[2], most)
 
-        def weights(queries: tf.Tensor) -> tf.Tensor:
-            return softmax(tf.matmul(queries, key, transpose_b=True), bias)  # [B, H, size, T]
-
         def attended(queries: tf.Tensor) -> tf.Tensor:
-            return tf.matmul(weights(queries), value)
+            return tf.matmul(_weights(queries, key, bias), value)
 
         context = _joined(tf.map_fn(attended, _blocks(query, size), parallel_iterations=1), query)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             with tf.control_dependencies([upstream]):  # else weights are computed in the forward pass
                 queries, results, upstreams = (_blocks(rows, size) for rows in (query, context, upstream))
-            count = tf.shape(queries)[0]
-
-            def add_block(
-                number: tf.Tensor, of_query: tf.TensorArray, of_key: tf.Tensor, of_value: tf.Tensor
-            ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor, tf.Tensor]:
-                known = weights(queries[number])
-                along = tf.reduce_sum(upstreams[number] * results[number], axis=-1, keepdims=True)  # [B, H, size, 1]
-                scores = known * (tf.matmul(upstreams[number], value, transpose_b=True) - along)
-                return (
-                    number + 1,
-                    of_query.write(number, tf.matmul(scores, key)),
-                    of_key + tf.cast(tf.matmul(scores, queries[number], transpose_a=True), tf.float32),
-                    of_value + tf.cast(tf.matmul(known, upstreams[number], transpose_a=True), tf.float32),
-                )
-
-            begin = (0, tf.TensorArray(query.dtype, count), tf.zeros(tf.shape(key)), tf.zeros(tf.shape(value)))
-            _, of_query, of_key, of_value = tf.while_loop(
-                lambda number, *_: number < count, add_block, begin, parallel_iterations=1
-            )
-            return [_joined(of_query.stack(), query), tf.cast(of_key, key.dtype), tf.cast(of_value, value.dtype)]
+            return _gradients_by_blocks(queries, results, upstreams, query, key, value, bias)
 
         return context, gradient
 
     return product(query, key, value)
+
+
+def _weights(queries: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """[B, H, S, T] of a block of S queries."""
+    return softmax(tf.matmul(queries, key, transpose_b=True), bias)
+
+
+def _gradients_by_blocks(
+    queries: tf.Tensor,
+    results: tf.Tensor,
+    upstreams: tf.Tensor,
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+) -> list[tf.Tensor]:
+    """Gradients of query, key and value; the first three are blocks [C, B, H, S, K] of queries, context and its gradient."""
+
+    def add_block(
+        number: tf.Tensor, of_query: tf.TensorArray, of_key: tf.Tensor, of_value: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor, tf.Tensor]:
+        block, upstream = queries[number], upstreams[number]
+        weights = _weights(block, key, bias)
+        along = tf.reduce_sum(upstream * results[number], axis=-1, keepdims=True)  # [B, H, S, 1]
+        scores = weights * (tf.matmul(upstream, value, transpose_b=True) - along)
+        return (
+            number + 1,
+            of_query.write(number, tf.matmul(scores, key)),
+            of_key + tf.cast(tf.matmul(scores, block, transpose_a=True), tf.float32),
+            of_value + tf.cast(tf.matmul(weights, upstream, transpose_a=True), tf.float32),
+        )
+
+    count = tf.shape(queries)[0]
+    begin = (0, tf.TensorArray(query.dtype, count), tf.zeros(tf.shape(key)), tf.zeros(tf.shape(value)))
+    _, of_query, of_key, of_value = tf.while_loop(lambda number, *_: number < count, add_block, begin, parallel_iterations=1)
+    return [_joined(of_query.stack(), query), tf.cast(of_key, key.dtype), tf.cast(of_value, value.dtype)]
 
 
 def _blocks(rows: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
