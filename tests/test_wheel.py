@@ -57,11 +57,11 @@ def install(programs, *arguments):
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory, wheel):
     """Those of an environment that sees the libraries of the tests' own."""
-    venv = made(tmp_path_factory.mktemp("light") / "venv")
-    install(venv, "--no-deps", "--no-index", wheel)
-    library = run(venv / "python", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=venv).strip()
+    bin_dir = made(tmp_path_factory.mktemp("light") / "venv")
+    install(bin_dir, "--no-deps", "--no-index", wheel)
+    library = run(bin_dir / "python", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=bin_dir).strip()
     (Path(library) / "tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    return venv
+    return bin_dir
 
 
 @pytest.mark.several_machines
@@ -90,10 +90,10 @@ print(find_data(get_task("MRPC"), None, environment=os.environ).folder.relative_
 
 @pytest.mark.slow
 def test_the_quickstart_runs_in_a_fresh_environment(wheel, tmp_path):
-    venv = made(tmp_path / "venv", with_pip=True)
-    install(venv, wheel)
+    bin_dir = made(tmp_path / "venv", with_pip=True)
+    install(bin_dir, wheel)
     home = tmp_path / "home"
-    printed = run(venv / "python", "-c", QUICKSTART, cwd=tmp_path, BERT_TF_HOME=str(home))
+    printed = run(bin_dir / "python", "-c", QUICKSTART, cwd=tmp_path, BERT_TF_HOME=str(home))
     assert printed == "True\n"
     assert (tmp_path / "out" / "report.html").is_file()
     assert (home / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt").is_file()
@@ -105,13 +105,13 @@ def test_an_exported_model_needs_the_wheel_and_its_own_requirements(wheel, tmp_p
     with bert_tf.load(write_run(tmp_path / "run", MRPC)) as model:
         folder = model.export("onnx", tmp_path / "exported")
         expected = model.predict([("rain", "wind")])[0]
-    venv = made(tmp_path / "venv")
-    install(venv, "--no-deps", "--no-index", wheel)
-    install(venv, "-r", folder / "requirements.txt")
+    bin_dir = made(tmp_path / "venv")
+    install(bin_dir, "--no-deps", "--no-index", wheel)
+    install(bin_dir, "-r", folder / "requirements.txt")
     (tmp_path / "rows.jsonl").write_text('{"text_a": "rain", "text_b": "wind"}\n')
-    run(venv / "bert-tf", "predict", folder, "--input=rows.jsonl", "--output=out.jsonl", cwd=tmp_path)
+    run(bin_dir / "bert-tf", "predict", folder, "--input=rows.jsonl", "--output=out.jsonl", cwd=tmp_path)
     predicted = json.loads((tmp_path / "out.jsonl").read_text())
     assert predicted["label"] == expected.label
     assert predicted["probability_1"] == pytest.approx(expected.probabilities["1"], abs=1e-5)
     code = "import importlib.util as u; print(u.find_spec('tensorflow'), u.find_spec('scipy'))"
-    assert run(venv / "python", "-c", code, cwd=tmp_path) == "None None\n"
+    assert run(bin_dir / "python", "-c", code, cwd=tmp_path) == "None None\n"

@@ -124,7 +124,7 @@ def is_listed(prefix: str) -> bool:
 
 
 def write_list(folder: Path, newest: str, names: Sequence[str]) -> None:
-    """Writes TensorFlow's list, `names` with the oldest first."""
+    """Writes TensorFlow's list, `names` with the next to be deleted first."""
     lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
 
@@ -203,7 +203,7 @@ def _named(folder: str | os.PathLike[str]) -> str | None:
 
 
 def listed(folder: str | os.PathLike[str]) -> list[str]:
-    """Returns the listed checkpoints, the oldest first."""
+    """Returns the listed checkpoints, the next to be deleted first."""
     state = _state(folder)
     return list(state.all_model_checkpoint_paths) if state else []
 

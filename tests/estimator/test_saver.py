@@ -224,7 +224,7 @@ def test_a_run_whose_put_off_rows_are_missing_goes_on_and_says_so(tmp_path, capl
 
 def saves(*, step_s, save_s, until_s, size=1e6):
     """Returns seconds and steps at which a run is saved whose steps and saves take so long, and the share of its time."""
-    saving, now, step, saved = Saving(), 0.0, 0, []
+    saving, now, step, times = Saving(), 0.0, 0, []
     pace = Pace(SimpleNamespace(saving=saving, bytes=size), 0, clock=lambda: now)
     while now < until_s:
         now, step = now + step_s, step + 1
@@ -232,16 +232,16 @@ def saves(*, step_s, save_s, until_s, size=1e6):
             now += save_s
             saving.add(int(size), save_s)
             pace.saved(step)
-            saved.append((now, step))
-    return saved, saving.seconds / now
+            times.append((now, step))
+    return times, saving.seconds / now
 
 
 @pytest.mark.parametrize(
     ("step_s", "expected"), [(1.0, [600, 1000, 1600, 2000]), (0.5, [1000, 2000, 3000, 4000]), (60.0, [10, 20, 30])]
 )
 def test_a_run_is_saved_every_1000_steps_or_ten_minutes(step_s, expected):
-    saved, _ = saves(step_s=step_s, save_s=0.0, until_s=2100)
-    assert [step for _, step in saved] == expected
+    times, _ = saves(step_s=step_s, save_s=0.0, until_s=2100)
+    assert [step for _, step in times] == expected
 
 
 def test_a_run_that_goes_on_is_saved_where_it_would_have_been():
@@ -251,11 +251,11 @@ def test_a_run_that_goes_on_is_saved_where_it_would_have_been():
 
 @pytest.mark.parametrize("save_s", [0.1, 20.0])
 def test_saving_takes_two_percent_at_most_with_the_save_at_the_end(save_s):
-    saved, share = saves(step_s=0.1, save_s=save_s, until_s=20_000)
-    assert len(saved) > 1
+    times, share = saves(step_s=0.1, save_s=save_s, until_s=20_000)
+    assert len(times) > 1
     assert share + save_s / 20_000 <= 0.02
 
 
 def test_a_large_model_is_not_saved_at_once_though_the_disk_is_not_known_yet():
-    saved, _ = saves(step_s=0.01, save_s=4.0, until_s=1000, size=4e9)
-    assert saved[0][0] == pytest.approx(404, abs=1)
+    times, _ = saves(step_s=0.01, save_s=4.0, until_s=1000, size=4e9)
+    assert times[0][0] == pytest.approx(404, abs=1)

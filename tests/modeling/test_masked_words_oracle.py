@@ -156,8 +156,8 @@ def test_other_vectors_in_the_head_are_dropped_with_it(tmp_path, caplog):
     words = weights_of("modernbert")["model.embeddings.tok_embeddings.weight"]
     for decoder, kept in ((words, True), (words + 1, False)):
         safetensors.numpy.save_file({**weights_of("modernbert"), "decoder.weight": decoder}, folder / "model.safetensors")
-        read = huggingface.read_weights(folder / "model.safetensors", BertConfig.from_json_file(folder / "config.json"))
-        assert ("cls/predictions/output_bias" in read) == kept
+        weights = huggingface.read_weights(folder / "model.safetensors", BertConfig.from_json_file(folder / "config.json"))
+        assert ("cls/predictions/output_bias" in weights) == kept
     assert "has other word vectors in its head" in caplog.text
 
 

@@ -41,10 +41,10 @@ def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer)
     # A second text without pieces is none, as published.
     pairs = list(zip(TEXTS[-1:] + TEXTS, TEXTS))
     expected = ORACLE[kind]["pairs"]
-    rows = built(pairs, tokenizer, 20)
+    pair_ids = built(pairs, tokenizer, 20)
     kept = [number for number, (_, second) in enumerate(pairs) if tokenizer.ids(second)]
     assert len(kept) > len(TEXTS) - 5
-    assert [rows[number] for number in kept] == [expected[number] for number in kept]
+    assert [pair_ids[number] for number in kept] == [expected[number] for number in kept]
     for text, (ids, word_ids) in zip(TEXTS, ORACLE[kind]["words"]):
         words = text.split()
         expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]

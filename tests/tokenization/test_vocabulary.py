@@ -119,20 +119,20 @@ def in_folder(folder, *tokens: str, **files: object) -> casing.Casing:
     ids=str,
 )
 def test_pieces_speak_by_how_many_have_a_capital(tokens, lower_case):
-    casing = find(*tokens)
-    assert casing.lower_case is lower_case
-    assert casing.against(lower_case=not lower_case) is bool(casing.signs)
-    assert not casing.against(lower_case=lower_case)
-    assert not casing.doubtful(lower_case=lower_case)
+    verdict = find(*tokens)
+    assert verdict.lower_case is lower_case
+    assert verdict.against(lower_case=not lower_case) is bool(verdict.signs)
+    assert not verdict.against(lower_case=lower_case)
+    assert not verdict.doubtful(lower_case=lower_case)
 
 
 @pytest.mark.parametrize(("capitals", "lower_case"), [("QRS", True), ("BCDFGHIJ", False)])  # 2 and 6 of 100
 def test_a_few_capitals_are_doubtful_and_refuse_nothing(capitals, lower_case):
-    casing = find(*LATIN, *capitals)
-    assert casing.lower_case is lower_case
-    assert casing.doubtful(lower_case=not lower_case)
-    assert not casing.doubtful(lower_case=lower_case)
-    assert not casing.against(lower_case=not lower_case)
+    verdict = find(*LATIN, *capitals)
+    assert verdict.lower_case is lower_case
+    assert verdict.doubtful(lower_case=not lower_case)
+    assert not verdict.doubtful(lower_case=lower_case)
+    assert not verdict.against(lower_case=not lower_case)
 
 
 NAMES = {
@@ -176,9 +176,9 @@ def test_clear_pieces_go_before_files_before_names_before_doubtful_pieces(tmp_pa
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_signs_that_disagree_refuse_nothing(tmp_path, lower_case):
-    casing = in_folder(tmp_path / "cased_L-2_H-8_A-2", *LATIN)
-    assert not casing.against(lower_case=lower_case)
-    assert casing.doubtful(lower_case=lower_case)
-    assert str(casing) == (
+    verdict = in_folder(tmp_path / "cased_L-2_H-8_A-2", *LATIN)
+    assert not verdict.against(lower_case=lower_case)
+    assert verdict.doubtful(lower_case=lower_case)
+    assert str(verdict) == (
         "0 of 120 pieces with letters have a capital; the folder cased_L-2_H-8_A-2 is named as cased ones are"
     )

@@ -139,7 +139,7 @@ def _refuse_unnamed_data(teacher: str) -> None:
     """FlagError for a teacher whose record has no command: another data set would take the place of its own."""
     if _record(Path(teacher)).get("command") == "":
         raise FlagError(
-            f"{teacher}: its record names no data, as of --folds, of sweep --hold_out and of rows in memory;"
+            f"{teacher}: its record names no data (a fold, sweep --hold_out, or rows in memory);"
             " give --data_dir or --train_file, or in Python the task"
         )
 

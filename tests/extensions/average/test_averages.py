@@ -86,9 +86,11 @@ def test_other_weights_of_a_run_do_not_replace_its_results_but_predict(project, 
 
 def assert_average(folder, *steps):
     """The average of a folder is the mean of its checkpoints of these steps."""
-    average, *parts = (held(folder / name) for name in ("average/model.ckpt-5", *(f"model.ckpt-{step}" for step in steps)))
+    average, *checkpoints = (
+        held(folder / name) for name in ("average/model.ckpt-5", *(f"model.ckpt-{step}" for step in steps))
+    )
     for name in average.keys() - {"global_step"}:
-        expected = np.mean([part[name] for part in parts], axis=0, dtype=np.float64)
+        expected = np.mean([weights[name] for weights in checkpoints], axis=0, dtype=np.float64)
         np.testing.assert_allclose(average[name], expected, rtol=1e-6, atol=1e-9, err_msg=name)
 
 

@@ -69,8 +69,8 @@ def test_bins_are_of_equal_size_and_the_error_by_chance_that_of_a_binomial_distr
     assert len(bins([LabelledLogits(logits.logits[:9], logits.labels[:9])])) == 1
     # 40 decisions of confidence 0.5 in one bin: the mean of |k / 40 - 0.5|.
     expected = sum(math.comb(40, k) * abs(k / 40 - 0.5) for k in range(41)) / 2**40
-    logits = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
-    assert logits == pytest.approx(expected, rel=0.15)
+    by_chance = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
+    assert by_chance == pytest.approx(expected, rel=0.15)
     assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
 
 

@@ -51,8 +51,8 @@ def lines_of(paths):
     texts = [path.read_text() for path in paths]
     headers = {text.splitlines()[0] for text in texts}
     assert len(headers) == 1
-    rows = [line for text in texts for line in text.splitlines()[1:]]
-    return [headers.pop(), *sorted(rows, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
+    body = [line for text in texts for line in text.splitlines()[1:]]
+    return [headers.pop(), *sorted(body, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
 
 
 def by_beam_and_here(folder, *, output, runner=RUNNER, **given):
@@ -107,8 +107,8 @@ def test_each_family_is_predicted_as_by_a_local_job(kind, project, tmp_path, mon
 def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
     csv = "sentence1,sentence2\n" + "".join(f'"rain\n{row}",soup\n' for row in range(30))
     (tmp_path / "in.csv.gz").write_bytes(gzip.compress(csv.encode()))
-    shards, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.csv.gz", output="out.tsv.gz")
-    assert b"".join(gzip.decompress(path.read_bytes()) for path in shards) == local.read_bytes()
+    paths, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.csv.gz", output="out.tsv.gz")
+    assert b"".join(gzip.decompress(path.read_bytes()) for path in paths) == local.read_bytes()
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -122,10 +122,10 @@ def test_rows_are_those_of_a_local_job_though_bundles_fail_in_the_middle(run, tm
         return plain(self, *args)
 
     monkeypatch.setattr(Predictor, "lines", failing)
-    shards, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
+    paths, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
     assert next(calls) > 2 * (300 // 16) + 2
-    assert lines_of(shards) == local.read_text().splitlines()
-    assert len(list(tmp_path.iterdir())) == len(shards) + 3  # the input, and file and notes of the local job
+    assert lines_of(paths) == local.read_text().splitlines()
+    assert len(list(tmp_path.iterdir())) == len(paths) + 3  # the input, and file and notes of the local job
 
 
 @pytest.mark.slow
@@ -134,8 +134,8 @@ def test_processes_of_a_runner_write_what_one_process_writes(run, tmp_path):
     (tmp_path / "in.tsv").write_text(HEADER + rows(60_000))
     processes = ["--runner=DirectRunner", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
     given = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": "out.tsv"}
-    shards, local = by_beam_and_here(tmp_path, runner=processes, **given)
-    assert lines_of(shards) == local.read_text().splitlines()
+    paths, local = by_beam_and_here(tmp_path, runner=processes, **given)
+    assert lines_of(paths) == local.read_text().splitlines()
 
 
 def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, monkeypatch):

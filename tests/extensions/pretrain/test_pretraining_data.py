@@ -75,11 +75,11 @@ def test_there_are_shards_of_the_rows_of_the_text(source, made, tmp_path):
         (tmp_path / name).write_bytes(data)
     paths = [str(tmp_path / name) for name in shards]
     records = Records.open(paths, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
-    rows = records.read_rows(np.arange(len(records)))
+    written = records.read_rows(np.arange(len(records)))
     assert (records.seq_length, records.max_predictions, len(records)) == (32, 20, tally["rows"])
-    assert rows.input_mask.sum() == tally["tokens"]
-    assert rows.slots.sum() == tally["masks"]
-    assert rows.next_sentence_labels.sum() == tally["random_next"]
+    assert written.input_mask.sum() == tally["tokens"]
+    assert written.slots.sum() == tally["masks"]
+    assert written.next_sentence_labels.sum() == tally["random_next"]
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -197,9 +197,9 @@ def test_without_next_sentences_rows_have_one_segment_in_files_with_commas(sourc
     assert classifier.pretraining_data(arguments(source, ",".join(names), num_shards=1, nsp=False)) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "a.json", "b.json"}
     records = Records.open(names, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
-    rows = records.read_rows(np.arange(len(records)))
-    assert not rows.segment_ids.any()
-    assert not rows.next_sentence_labels.any()
+    written = records.read_rows(np.arange(len(records)))
+    assert not written.segment_ids.any()
+    assert not written.next_sentence_labels.any()
     assert "follow each other" not in capsys.readouterr().out
 
 

@@ -124,8 +124,8 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
 
 
 def tables(folder):
-    record = operations_file.read_record(folder / "operations.json")
-    return record, time_tables.op_table(record)
+    profile = operations_file.read_record(folder / "operations.json")
+    return profile, time_tables.op_table(profile)
 
 
 def encoder_flops(tokens, micro_batches=1):
@@ -198,10 +198,10 @@ def test_a_folder_that_holds_more_than_a_record_is_not_replaced(recorded):
 
 
 def test_tables_of_a_real_run_agree_with_each_other(recorded):
-    record, rows = tables(recorded)
-    model = time_tables.model_table(record, rows)
+    profile, rows = tables(recorded)
+    model = time_tables.model_table(profile, rows)
     assert model.total.time_us == pytest.approx(sum(row.time_us for row in rows if not row.waits))
-    assert all(o.calls * o.min_us - 0.01 <= o.total_us <= o.calls * o.max_us + 0.01 for o in record.operations)  # are rounded
+    assert all(o.calls * o.min_us - 0.01 <= o.total_us <= o.calls * o.max_us + 0.01 for o in profile.operations)  # are rounded
     assert model.step_us == pytest.approx(1e6 * json.loads((recorded / "phases.json").read_text())["batch"])
     assert all(row.sizes for row in rows if "MatMul" in row.type)  # none of unknown size
     assert set(model.matmul_peak_gflops) == {"float32"}

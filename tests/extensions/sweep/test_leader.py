@@ -119,15 +119,15 @@ def test_a_run_that_starts_from_another_waits_for_it_and_fails_without_a_start_i
 
 def test_a_killed_run_is_continued_but_not_for_ever(tmp_path, caplog):
     machine = Machine(-9, -9)
-    (result,) = lead(tmp_path, [planned("a")], machine)
+    (ended,) = lead(tmp_path, [planned("a")], machine)
     assert len(machine.started) == 3
-    assert result.error is None
+    assert ended.error is None
 
     caplog.clear()
-    (result,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
+    (ended,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
     killed = [message.rpartition("; ")[2] for message in caplog.messages if "its process ended with status" in message]
     assert killed == ["resuming it", "resuming it", "giving up"]
-    assert result.error.startswith("its process ended 3 times, with status -9")
+    assert ended.error.startswith("its process ended 3 times, with status -9")
 
 
 def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):

@@ -21,8 +21,8 @@ def built(*sentences, limit=16):
 def rows(features):
     """Returns tokens and tags of each row."""
     ends = np.cumsum(features.lengths)[:-1]
-    ids, tags = np.split(features.token_ids, ends), np.split(features.targets["tag_ids"], ends)
-    return [(" ".join(VOCABULARY.tokens[i] for i in row), of_row.tolist()) for row, of_row in zip(ids, tags)]
+    ids, tag_ids = np.split(features.token_ids, ends), np.split(features.targets["tag_ids"], ends)
+    return [(" ".join(VOCABULARY.tokens[i] for i in row), of_row.tolist()) for row, of_row in zip(ids, tag_ids)]
 
 
 def test_the_first_piece_of_a_word_has_its_tag_and_one_that_is_too_long_is_cut_and_counted():

@@ -45,9 +45,9 @@ def test_fertility_is_as_counted_by_hand_and_rare_words_are_forgotten_among_too_
     assert shares == pytest.approx((1.25, 0.125, 0.125, 5.0))
     # What occurred once is forgotten where there are too many words.
     parts = [counting.chunks([f"rain rain w{number} v{number}"]) for number in range(50)]
-    fertility = counting.count(parts, rules=RULES[True], most=10)
-    assert fertility.words["rain"] == 100
-    assert len(fertility.words) <= 12
+    counts = counting.count(parts, rules=RULES[True], most=10)
+    assert counts.words["rain"] == 100
+    assert len(counts.words) <= 12
     # Words that begin with a new one are cut otherwise.
     pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
     before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
