@@ -134,7 +134,7 @@ def delete_unfinished(folder: Path) -> None:
 def refuse_run(folder: Path, series: str) -> None:
     """Raises OutputError if a folder for several runs is that of one, which all commands would take for them."""
     if (folder / RECORD).exists():
-        raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of {series}")
+        raise OutputError(f"--output_dir={folder}: holds a run; name another folder for {series}")
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ def fine_tune(
 
     Args:
       task: a name such as MRPC, or an object such as a `SentenceTask`.
-      output_dir: for checkpoints and results; by default out/TASK.
+      output_dir: for checkpoints and results; by default out/TASK, with `seeds` or `folds` out/TASK-seeds or out/TASK-folds.
       **settings: the command's flags, by name: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 

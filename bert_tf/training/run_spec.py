@@ -231,7 +231,7 @@ def _resolved(config: RunSpec, task: str) -> dict[str, Any]:
         values.update(dict.fromkeys((name for name in EXACT if name not in config.given), False))
     if config.speed.xla:  # XLA compiles each shape, and with these almost every batch has its own
         values.update(pack_tokens=False, defer_embeddings=False)
-    folder = config.output.output_dir or f"out/{task.lower()}"
+    folder = config.output.output_dir or "-".join((f"out/{task.lower()}", *config.drivers))
     if re.search(r"[*?[]", folder):
         raise FlagError(f"--output_dir={folder}: TensorFlow treats * ? [ in a name as a pattern; name another")
     return {**values, "output_dir": folder}

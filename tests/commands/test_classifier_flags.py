@@ -96,6 +96,7 @@ def test_the_published_layout_leaves_what_is_not_exact():
         ("--task_name=custom --text_a=3", "text_a", "3"),
         *((f"--task_name={name}", "output_dir", f"out/{name.lower()}") for name in ("MRPC", "XNLI-SW", "Custom")),
         ("--task_name=sst2", "output_dir", "out/sst-2"),
+        *((f"--{name}=2", "output_dir", f"out/mrpc-{name}") for name in ("seeds", "folds")),
     ],
 )
 def test_reads_every_spelling(argument, name, value):

@@ -71,10 +71,13 @@ def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read_cluster(environment) is not None:
         raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
-    run_folder.refuse_run(config.output.folder, "the seeds")
     folder, wanted = config.output.folder, {f"seed-{seed}" for seed in config.extensions.series.seed_numbers}
-    others = sorted({path.parent.name for path in folder.glob(f"seed-*/{run_layout.RECORD}")} - wanted)
-    if others:
+    begun = {path.parent.name for path in folder.glob(f"seed-*/{run_layout.RECORD}")}
+    if not begun & wanted:
+        run_folder.refuse_run(folder, "the seeds")
+    elif (folder / run_layout.RECORD).exists():
+        log.warning("%s: also holds another run, whose page takes the place of that of the seeds", folder)
+    if others := sorted(begun - wanted):
         log.warning(
             "%s: has runs of other seeds, which its page counts too, and seeds.tsv does not: %s", folder, ", ".join(others)
         )

@@ -123,7 +123,7 @@ def test_goes_on_where_it_was_killed_to_the_same_result(project, series, tmp_pat
 def test_without_a_final_model_the_folder_holds_none(project, series, monkeypatch, capsys, flag):
     monkeypatch.setattr(driver, "in_turn", None)
     assert classifier.run(*project.flags(series, folds=2, **{flag: True}, **WAYS)) == 2
-    assert "holds a run; name a folder for the runs of the folds" in capsys.readouterr().err
+    assert "holds a run; name another folder for the folds" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_refuses_before_anything_is_trained(tmp_path):
         (None, {"calibrate": True}, "dev: 13 labelled examples are too few to calibrate on"),
         (None, {"submission_zip": True}, "--submission_zip: GLUE's server takes no predictions of MRPC, or --do_predict is"),
         (None, {"submission_zip": True, "folds_average": True}, "--submission_zip: GLUE's server takes no predictions"),
-        ("run_config.json", {}, "holds a run; name a folder for the runs of the folds"),
+        ("run_config.json", {}, "holds a run; name another folder for the folds"),
         ("model.safetensors", {}, "commands would read this model instead of the trained one"),
     ],
 )

@@ -87,7 +87,7 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
         run(tmp_path, "--seeds=1-2", environment={"TF_CONFIG": json.dumps(machines)})
     (tmp_path / "run" / "run_config.json").parent.mkdir()
     (tmp_path / "run" / "run_config.json").write_text("{}")
-    with pytest.raises(OutputError, match="holds a run; name a folder for the runs of the seeds"):
+    with pytest.raises(OutputError, match="holds a run; name another folder for the seeds"):
         run(tmp_path / "run", "--seeds=1-2")
     assert jobs == []
     assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1").stopped_by is None
@@ -96,7 +96,9 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     for seed in (1, 9):  # of this command, and of an earlier one
         (tmp_path / f"seed-{seed}").mkdir()
         (tmp_path / f"seed-{seed}" / "run_config.json").write_text("{}")
+    (tmp_path / "run_config.json").write_text("{}")  # of a run trained here since then
     run(tmp_path, "--seeds=3,1")
+    assert f"{tmp_path}: also holds another run, whose page takes the place of that of the seeds" in caplog.messages
     assert f"{tmp_path}: has runs of other seeds, which its page counts too, and seeds.tsv does not: seed-9" in caplog.messages
 
 

@@ -262,6 +262,6 @@ def test_a_plan_is_that_of_a_grid(tmp_path, capsys):
 def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):
     (tmp_path / "sweep.yaml").write_text("tasks: MRPC")
     (tmp_path / "run_config.json").write_text("{}")
-    with pytest.raises(BertError, match=r"^--output_dir=.*: holds a run; name a folder for the runs"):
+    with pytest.raises(BertError, match=r"^--output_dir=.*: holds a run; name another folder for the sweep"):
         run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path)))
     assert len(list(tmp_path.iterdir())) == 2
