@@ -65,13 +65,14 @@ def check(run: Run) -> Run:
 def _refuse_frozen(run: Run, restore: RestorePlan) -> None:
     """Raises FlagError if --freeze would keep what begins with random weights."""
     new, count = {parts.part_of(name) for name in restore.initialized}, run.spec.train.reinit_layers
-    if converted_files.has_new_pooler(restore.prefix) and not restore.values:  # these are of a trained one
-        new.add(parts.POOLER)
+    is_new_pooler = converted_files.has_new_pooler(restore.prefix) and not restore.values  # these are of a trained one
+    lacking = {parts.POOLER} if is_new_pooler else set()
     unread = set() if trains_pooler(heads.make_head(run.task.family.head), run.config) else {parts.POOLER}
-    kept = sorted(str(part) for part in run.spec.train.frozen if part in new - unread)
+    kept = run.spec.train.frozen.intersection((new | lacking) - unread)
     if kept:
-        remedy = f", or add --reinit_layers=0 (it is {count})" if count else ""
-        raise FlagError(f"--freeze: {', '.join(kept)} would keep the random weights of their start; leave them out{remedy}")
+        remedy = f", or add --reinit_layers=0 (it is {count})" if count and not kept & lacking else ""
+        names = ", ".join(sorted(map(str, kept), key=lambda name: (len(name), name)))  # 9 before 10
+        raise FlagError(f"--freeze: {names} would keep the random weights of their start; leave them out{remedy}")
 
 
 def _warn_of_accuracy(run: Run, chosen_by: str | None) -> None:

@@ -187,5 +187,7 @@ def test_top_layers_and_pooler_begin_anew_but_no_more_than_there_are(tmp_path, u
         error = "--freeze: 1, pooler would keep the random weights of their start; leave them out, or add --reinit_layers=0"
         assert error in capsys.readouterr().err
     Path(project.init_checkpoint).with_name(NEW_VARIABLES).touch()  # converted from weights without a pooler
-    assert run(*project.flags(tmp_path / "new", do_train=True, freeze="0,pooler")) == 2
-    assert "--freeze: pooler would keep the random weights" in capsys.readouterr().err
+    for more in ({}, {"few_labels": True}):
+        assert run(*project.flags(tmp_path / "new", do_train=True, freeze="0,pooler", **more)) == 2
+        said = "--freeze: pooler would keep the random weights of their start; leave them out\n"
+        assert capsys.readouterr().err.endswith(said)

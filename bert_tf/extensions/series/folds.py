@@ -133,7 +133,7 @@ def _check_last(config: RunSpec, replicas: int, environment: Mapping[str, str], 
     """Reads and checks what follows the folds: its faults would be found after hours."""
     if config.deciding and not config.actions.do_eval:
         raise FlagError(
-            "--folds: no dev rows choose the decision rule of the final model: name them (--dev_file),"
+            "--folds: no dev rows choose the decision rule of the final model: add them (--dev_file, or in --data_dir),"
             " or leave out --calibrate, --threshold, --abstain and --sets"
         )
     check(preparation.prepare(config, without_devices(replicas), environment=environment, task=task))
