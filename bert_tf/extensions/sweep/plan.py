@@ -152,10 +152,14 @@ def _parsed(content: Any) -> SweepFile:
             grid[row.name] = tuple(_value(row, item) for item in value)
         else:
             fixed[row.name] = _value(row, value)
-    for name in _OF_AVERAGES & {*grid, *ranges}:
-        log.warning(
-            "%s: runs are compared by their plain weights, which it does not change; sweep.tsv has the averages too", name
-        )
+    for name in (*fixed, *grid, *ranges):
+        if _ROWS[name].needs_evaluations and fixed.get(name, True) and "eval_every_n_steps" not in {*fixed, *grid, *ranges}:
+            raise FlagError(f"settings: {name} needs evaluations during training: add eval_every_n_steps")
+    for name in (*grid, *ranges):
+        if name in _OF_AVERAGES:
+            log.warning(
+                "%s: runs are compared by their plain weights, which it does not change; sweep.tsv has the averages too", name
+            )
     return SweepFile(tuple(dict.fromkeys(wanted)), seed_numbers(text), fixed, grid, ranges)
 
 

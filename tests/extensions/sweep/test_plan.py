@@ -108,6 +108,10 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
             "tasks: MRPC\nsettings: {best_metric: [f1, accuracy]}",
             "best_metric: a list: it compares the runs, so all have the same",
         ),
+        (
+            "tasks: MRPC\nsettings: {best_metric: f1}",
+            "settings: best_metric needs evaluations during training: add eval_every_n",
+        ),
         ("tasks: MRPC\nsettings: {learning_rate: many}", "learning_rate: 'many' is not a number"),
         ("tasks: MRPC\nsettings: {num_train_steps: 1e-3}", "num_train_steps: '1e-3' is not a whole number"),
         ("tasks: MRPC\nsettings: {train_batch_size: auto}", "train_batch_size: auto: write fit_memory: true instead"),
