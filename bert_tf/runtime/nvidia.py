@@ -97,9 +97,9 @@ def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
 
 
 def parts(text: str | None) -> list[str]:
-    """Parts of GPUs (MIG) in CUDA_VISIBLE_DEVICES, of which nothing tells the GPU; empty if it begins with a GPU."""
-    listed = [entry.strip() for entry in (text or "").split(",")]
-    return list(dict.fromkeys(listed)) if listed[0].startswith("MIG-") else []
+    """MIG devices in CUDA_VISIBLE_DEVICES, whose GPUs are unknown; empty unless the first entry is one."""
+    entries = [entry.strip() for entry in (text or "").split(",")]
+    return list(dict.fromkeys(entries)) if entries[0].startswith("MIG-") else []
 
 
 def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:

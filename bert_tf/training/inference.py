@@ -120,9 +120,10 @@ class Inference:
         averages = {kind: average for kind, average in prefixes.items() if average is not None}
         newest = saved.newest(run.output_dir).prefix  # none if only best/ is left
         last = Path(newest).name if newest else ""
-        for kind in [kind for kind, average in averages.items() if last and Path(average).name != last]:
-            log.warning("%s: of another step than the end of the run, %s: it is not evaluated", averages.pop(kind), last)
-        return averages
+        others = [average for average in averages.values() if last and Path(average).name != last]
+        for average in others:
+            log.warning("%s: of another step than the end of the run, %s: it is not evaluated", average, last)
+        return {kind: average for kind, average in averages.items() if average not in others}
 
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:

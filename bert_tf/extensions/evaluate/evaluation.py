@@ -94,7 +94,7 @@ def leave_out_outdated(
 
     for row in table.rows:
         if row.checkpoint in prefixes and not row.is_from_here and not row.error and has_changed(row):
-            problem = f"{row.checkpoint} of {row.directory} is another model"
+            problem = f"{row.checkpoint} has other weights than the row of that name from {row.directory}"
             raise OutputError(f"{table.path}: {problem}; give the absolute path of yours, or another --output_dir")
     data = {(dataset.task.name, dataset.split): dataset.digest for dataset in datasets}
 

@@ -56,7 +56,7 @@ class Row:
     collapsed: str | None = None  # why the model seems untrained; else None
     error: str | None = None  # why there are no metrics
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
-    directory: str | None = dataclasses.field(default=None, compare=False)  # that a relative checkpoint is in; None if unknown
+    directory: str | None = dataclasses.field(default=None, compare=False)  # of a relative checkpoint; None if absolute
 
     @property
     def is_from_here(self) -> bool:

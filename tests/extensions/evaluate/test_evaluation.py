@@ -247,7 +247,7 @@ def test_rows_of_another_working_directory_stay_and_are_not_mixed_up(tmp_path, r
     rows = ResultsTable(table, [])
     evaluation.leave_out_outdated(rows, [str(run)], named([str(run)]), [dev])
     assert [row.step for row in rows.rows] == [100]
-    with pytest.raises(OutputError, match=f"{prefix} of {tmp_path}/a is another model; give the absolute path of yours, or"):
+    with pytest.raises(OutputError, match=f"{prefix} has other weights than the row of that name from {tmp_path}/a; give"):
         evaluation.leave_out_outdated(rows, [prefix], named([prefix]), [dev])
 
 
