@@ -99,7 +99,7 @@ def training(
         recompute=options.recompute,
         dtype=PRECISIONS[options.precision].dtype,
         adaptation=adaptation,
-    )
+    ).for_rows(model, int(features.lengths.max()))
     optimization = Optimization(
         learning_rate=1e-4,
         warmup_steps=10,
