@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.errors import DeviceError
 from bert_tf.graphs import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import devices, diagnosis, memory, nvidia
+from bert_tf.runtime import devices, diagnosis, memory
 from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings
 
 if TYPE_CHECKING:  # only several machines and placed models need them
@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def replicas(self) -> int:
-        return self.strategy.num_replicas_in_sync if self.strategy else self.plan.replicas
+        return self.strategy.num_replicas_in_sync if self.strategy else 1
 
     @property
     def is_chief(self) -> bool:
@@ -124,15 +124,9 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     return Machine(config, planned, strategy, watch, of_tensors)
 
 
-def without_devices(replicas: int = 1) -> Machine:
+def without_devices() -> Machine:
     """A machine to check a run with, on which nothing is computed: its GPUs are left to other processes."""
-    return Machine(tf1.ConfigProto(), Plan(MIRRORED, (HOST,) * replicas))
-
-
-def default_replicas(environment: Mapping[str, str]) -> int:
-    """Number of replicas of a run without settings of devices: one for each GPU. TensorFlow would reserve them if asked."""
-    shown = environment.get(diagnosis.HIDING)
-    return 1 if nvidia.parts(shown) else max(1, len(nvidia.listed(nvidia.survey().offered, shown)))
+    return Machine(tf1.ConfigProto())
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:

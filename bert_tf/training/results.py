@@ -60,11 +60,12 @@ def warn_of_other_rows(output_dir: str | os.PathLike[str], evaluations: Mapping[
     """Warns before results of other rows are replaced, as those of the training's dev file by those of a test file."""
     try:
         earlier = documents.parse_json(documents.read_text(Path(output_dir) / run_layout.RESULTS))["splits"]
-        digests = {split: details[ROWS] for split, details in earlier.items()}
+        measured = {split: (details[ROWS], details["examples"]) for split, details in earlier.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # there is none, or without digests
         return
     for split, evaluation in evaluations.items():
-        if digests.get(split, evaluation.more[ROWS]) != evaluation.more[ROWS]:
+        rows = evaluation.more[ROWS], evaluation.examples  # the digest of rows on disk leaves their number out
+        if measured.get(split, rows) != rows:
             name = earlier[split].get(FILE, f"the earlier {split}")
             instead = extension.advice("evaluate", "; python -m bert_tf evaluate measures other files beside them")
             log.warning("%s: results of other rows (%s) are replaced%s", output_dir, name, instead)

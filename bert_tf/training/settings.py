@@ -262,7 +262,7 @@ class MachineSettings:
 @dataclasses.dataclass(frozen=True)
 class OutputSettings:
     output_dir: str | None = setting(
-        None, "folder for checkpoints and results; default: out/TASK, out/TASK-seeds, out/TASK-folds"
+        None, "folder for checkpoints and results; default: out/TASK (with --seeds or --folds: out/TASK-seeds, out/TASK-folds)"
     )
     overwrite_output_dir: bool = setting(False, "replace a different run in the folder; the same run resumes")
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")

@@ -187,9 +187,7 @@ def test_a_trained_folder_predicts(kind, tmp_path):
     assert list(prediction.probabilities) == ["no", "maybe", "yes"]
 
 
-@pytest.mark.parametrize(
-    "change", [{"id2label": ["no"]}, {"id2label": {"a": 1}}, {"architectures": 3, "problem_type": []}, {"id2label": None}]
-)
+@pytest.mark.parametrize("change", [{"id2label": ["no"]}, {"architectures": 3, "problem_type": []}, {"id2label": None}])
 def test_labels_that_are_damaged_are_left_out(change, tmp_path):
     folder = write_folder(tmp_path / "hf", "distilbert", "SequenceClassification")
     values = json.loads((folder / "config.json").read_text())

@@ -69,7 +69,7 @@ def distill(
     Args:
       teacher: folder of a run (its best or newest checkpoint), or a checkpoint.
       task: for a teacher trained on rows in memory: an object such as a `SentenceTask`, with the same labels.
-      output_dir: for checkpoints and results; by default out/TASK.
+      output_dir: for checkpoints and results; by default out/TASK, with `seeds` out/TASK-seeds.
       **settings: the command's flags, by name.
 
     Returns:

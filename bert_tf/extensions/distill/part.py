@@ -274,7 +274,7 @@ class _Outputs:
 def _measured_on(path: Path) -> Any:
     """Digests of the rows that the teacher's results are of, by split; None if they are unknown."""
     try:
-        return documents.parse_json(path.read_text())[ROWS]
+        return documents.parse_json(path.read_text(), has_paths=True)[ROWS]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

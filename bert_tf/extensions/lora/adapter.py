@@ -92,7 +92,7 @@ def read_adapter(folder: str | os.PathLike[str]) -> Adapter:
     """Raises CheckpointError if there is no such file in a folder, or a damaged one."""
     path = Path(folder) / ADAPTER
     try:
-        values = documents.parse_json(files.read_text(path))
+        values = documents.parse_json(files.read_text(path), has_paths=True)
     except OSError as error:
         reason = files.reason(error)
         why = f"cannot be read: {reason}; it says whose low-rank updates these are: restore it"

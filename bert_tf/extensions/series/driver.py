@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from bert_tf import extension
+from bert_tf import extension, run_layout
 from bert_tf.errors import TrainingError
 from bert_tf.estimator import run as run_of_model
 from bert_tf.extensions.series import table
@@ -48,6 +48,16 @@ class Trained(Generic[R]):
     results: tuple[R, ...]  # of finished runs, in order
     stopped_by: signal.Signals | None = None  # the same job can resume
     first: FineTuned | None = None  # None if it was stopped, or trained in another process
+
+
+def warn_of_earlier_default(config: RunSpec, runs: str) -> None:
+    """Warns of runs (a pattern) in the folder of a single run, which was the default of series in earlier versions."""
+    if "output_dir" in config.given:
+        return
+    folder, records = config.output.folder, f"{runs}/{run_layout.RECORD}"
+    earlier = folder.with_name(folder.name.rpartition("-")[0])
+    if any(earlier.glob(records)) and not any(folder.glob(records)):
+        log.warning("%s: has %s of an earlier version; --output_dir=%s continues them", earlier, runs, earlier)
 
 
 def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) -> Sequence[Slot]:

@@ -33,7 +33,7 @@ from bert_tf.io import atomic, documents, scratch
 from bert_tf.io.log_form import log
 from bert_tf.profiling.wall_clock import DATA, WALL
 from bert_tf.runtime import cluster
-from bert_tf.runtime.machine import default_replicas, without_devices
+from bert_tf.runtime.machine import without_devices
 from bert_tf.settings import defaults
 from bert_tf.tasks import cells, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task, Unopened
@@ -101,8 +101,7 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
         folds = _folds(config, resolved_task, data)
         last = config.replaced({**_NO_FOLDS, "do_eval": _has_dev(resolved_task, data)})
         if not settings.folds_only:
-            is_mirrored = not (settings.folds_average or config.devices.are_chosen)
-            _check_last(last, default_replicas(environment) if is_mirrored else 1, environment, task)
+            _check_last(last, environment, task)
         done, outputs = _trained(folds, task, environment)
         if done.stopped_by is not None:
             return Outcome(done, resolved_task, data, done.stopped_by)
@@ -119,6 +118,7 @@ def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
 
 def _refuse_earlier(config: RunSpec) -> None:
     """Refuses a folder with another run, and folds beyond the number: they would be averaged and listed with these."""
+    driver.warn_of_earlier_default(config, "fold-*")
     count, settings = config.extensions.series.folds, config.extensions.series
     has_folds = (config.output.folder / "fold-1" / run_layout.RECORD).exists()
     if settings.folds_only or settings.folds_average or not (has_folds or config.output.overwrite_output_dir):
@@ -129,14 +129,14 @@ def _refuse_earlier(config: RunSpec) -> None:
             raise FlagError(f"--folds={count}: {path.parent} is of more folds; delete it, or name another --output_dir")
 
 
-def _check_last(config: RunSpec, replicas: int, environment: Mapping[str, str], task: Task | None) -> None:
+def _check_last(config: RunSpec, environment: Mapping[str, str], task: Task | None) -> None:
     """Reads and checks what follows the folds: its faults would be found after hours."""
     if config.deciding and not config.actions.do_eval:
         raise FlagError(
             "--folds: no dev rows choose the decision rule of the final model: add them (--dev_file, or in --data_dir),"
             " or leave out --calibrate, --threshold, --abstain and --sets"
         )
-    check(preparation.prepare(config, without_devices(replicas), environment=environment, task=task))
+    check(preparation.prepare(config, without_devices(), environment=environment, task=task))
 
 
 def _has_dev(task: Task, data: DataSource) -> bool:

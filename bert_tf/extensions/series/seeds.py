@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
@@ -35,13 +36,14 @@ def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None 
     folder = config.output.folder
     done = fine_tune_seeds(config, environment=environment, task=task)
     run = done.first.run if done.first else None
+    page = "" if _holds_run(folder) else f", their page in {folder / run_layout.PAGE}"
     from bert_tf.extensions.series.runs import SeedRuns
 
     return Driven(
         SeedRuns(folder, done.results, run.task if run else task, run.data.data_dir if run else None),
         table.summary(done.results) if done.stopped_by is None else (),
         len(done.results),
-        f"the runs are in {folder}, their page in {folder / run_layout.PAGE}",
+        f"the runs are in {folder}{page}",
         done.stopped_by,
     )
 
@@ -72,15 +74,20 @@ def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if cluster.read_cluster(environment) is not None:
         raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
     folder, wanted = config.output.folder, {f"seed-{seed}" for seed in config.extensions.series.seed_numbers}
+    driver.warn_of_earlier_default(config, "seed-*")
     begun = {path.parent.name for path in folder.glob(f"seed-*/{run_layout.RECORD}")}
     if not begun & wanted:
         run_folder.refuse_run(folder, "the seeds")
-    elif (folder / run_layout.RECORD).exists():
+    elif _holds_run(folder):
         log.warning("%s: also holds another run, whose page takes the place of that of the seeds", folder)
     if others := sorted(begun - wanted):
         log.warning(
             "%s: has runs of other seeds, which its page counts too, and seeds.tsv does not: %s", folder, ", ".join(others)
         )
+
+
+def _holds_run(folder: Path) -> bool:
+    return (folder / run_layout.RECORD).exists()
 
 
 def _runs(config: RunSpec, task: Task | None) -> list[Run]:

@@ -152,8 +152,10 @@ def _parsed(content: Any) -> SweepFile:
             grid[row.name] = tuple(_value(row, item) for item in value)
         else:
             fixed[row.name] = _value(row, value)
-    for name in (*fixed, *grid, *ranges):
-        if _ROWS[name].needs_evaluations and fixed.get(name, True) and "eval_every_n_steps" not in {*fixed, *grid, *ranges}:
+    every = {**{name: (value,) for name, value in fixed.items()}, **grid}
+    evaluated = all(every.get("eval_every_n_steps", (0,))) or "eval_every_n_steps" in ranges
+    for name in (*every, *ranges):
+        if _ROWS[name].needs_evaluations and any(every.get(name, (True,))) and not evaluated:
             raise FlagError(f"settings: {name} needs evaluations during training: add eval_every_n_steps")
     for name in (*grid, *ranges):
         if name in _OF_AVERAGES:

@@ -28,7 +28,6 @@ from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.family import TagTask
 from bert_tf.head_spec import SIMILARITY, HeadSpec
 from bert_tf.profiling.wall_clock import WALL
-from bert_tf.runtime import nvidia
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import get_task
@@ -221,7 +220,6 @@ def test_refuses_before_anything_is_trained(tmp_path):
         (None, {"submission_zip": True}, "--submission_zip: GLUE's server takes no predictions of MRPC, or --do_predict is"),
         (None, {"submission_zip": True, "folds_average": True}, "--submission_zip: GLUE's server takes no predictions"),
         ("run_config.json", {}, "holds a run; name another folder for the folds"),
-        (None, {"train_batch_size": 7}, "--train_batch_size=7 is shared by 8 replicas, some of which get no example"),
         ("model.safetensors", {}, "commands would read this model instead of the trained one"),
     ],
 )
@@ -229,7 +227,6 @@ def test_what_the_final_model_would_refuse_is_refused_before_the_folds(
     project, tmp_path, monkeypatch, capsys, changed, flags, message
 ):
     monkeypatch.setattr(driver, "in_turn", None)
-    monkeypatch.setattr(nvidia, "survey", lambda: nvidia.System(tuple(nvidia.Gpu(number=number) for number in range(8))))
     data = shutil.copytree(project.data_dir, tmp_path / "data")
     if changed == "data/dev.tsv":
         (tmp_path / changed).unlink()

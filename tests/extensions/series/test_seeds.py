@@ -102,6 +102,16 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     assert f"{tmp_path}: has runs of other seeds, which its page counts too, and seeds.tsv does not: seed-9" in caplog.messages
 
 
+def test_runs_in_the_default_folder_of_earlier_versions_are_named(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    config = classifier.mrpc("--seeds=1-2")
+    driver.warn_of_earlier_default(config, "seed-*")
+    (tmp_path / "out" / "mrpc" / "seed-1").mkdir(parents=True)
+    (tmp_path / "out" / "mrpc" / "seed-1" / "run_config.json").write_text("{}")
+    driver.warn_of_earlier_default(config, "seed-*")
+    assert caplog.messages == ["out/mrpc: has seed-* of an earlier version; --output_dir=out/mrpc continues them"]
+
+
 @pytest.mark.usefixtures("jobs")
 def test_the_files_have_a_row_for_each_seed_and_the_spread_as_has_the_table_for_people(tmp_path):
     run(tmp_path, "--seeds=1-3")
