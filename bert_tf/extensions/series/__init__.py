@@ -25,7 +25,7 @@ _OF_FOLDS: Mapping[str, Any] = {
 class SeriesSettings(Settings):
     seeds: str | None = setting(
         None,
-        "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv",
+        "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N (default: out/TASK-seeds), summary in seeds.tsv",
         resolved=True,
         check=seed_numbers,
         from_program=seeds_text,
@@ -39,7 +39,8 @@ class SeriesSettings(Settings):
     )
     folds: int | None = training_setting(
         None,
-        "cross-validate the training split in 2 to 100 parts: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
+        "cross-validate the training split in 2 to 100 parts: runs in OUTPUT_DIR/fold-N (default: out/TASK-folds),"
+        " summary in folds.tsv",
         lowest=2,
         highest=100,
         **_OF_FOLDS,
