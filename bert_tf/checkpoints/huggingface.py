@@ -369,13 +369,12 @@ def _record(source: Path, values: Mapping[str, Any], weights: Mapping[str, npt.N
         return {}
     if kind == REGRESSION:
         return {"task_name": "custom", "kind": kind, "labels": []}
-    by_number = {} if not isinstance(labels, dict) else {name: label for name, label in labels.items() if label is not None}
-    names = list(map(str, by_number.values()))
-    if all(map(_UNNAMED.fullmatch, names)):
+    named = {number: str(name) for number, name in labels.items() if name is not None} if isinstance(labels, dict) else {}
+    if all(map(_UNNAMED.fullmatch, named.values())):
         return {}
-    if by_number.keys() != set(map(str, range(size))):
+    if named.keys() != set(map(str, range(size))):
         raise CheckpointError(f"{source / CONFIG_NAME}: id2label must name the labels 0 to {size - 1} of its head")
-    names = [str(by_number[str(number)]) for number in range(size)]
+    names = [named[str(number)] for number in range(size)]
     return {"task_name": "custom", "kind": kind, "labels": names} if len(set(names)) == size else {}
 
 

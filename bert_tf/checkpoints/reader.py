@@ -20,7 +20,6 @@ import tensorflow as tf
 from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
-from bert_tf.io import scratch
 from bert_tf.io.log_form import log
 
 tf1 = tf.compat.v1
@@ -180,6 +179,8 @@ def as_float32(prefix: str) -> Iterator[str]:
         return
     if converted:
         log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
+    from bert_tf.io import scratch  # hardly any checkpoint is converted
+
     with scratch.folder() as folder:
         copy = Path(folder, Path(prefix).name)
         entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}

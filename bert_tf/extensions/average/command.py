@@ -28,10 +28,8 @@ from bert_tf.extensions.checkpoint.rewrite import StripSettings  # noqa: E402
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
 # Record entries: if they differ, the same weights have different meanings, as if the configuration does.
-_SAME = (
-    *("vocabulary_sha256", "kind", "labels", "do_lower_case"),
-    *("max_seq_length", "long_text", run_layout.POOLING, run_layout.NORMALIZE),
-)
+_OF_TEXTS = ("vocabulary_sha256", "do_lower_case", "max_seq_length", "long_text")
+_SAME = (*_OF_TEXTS, "kind", "labels", run_layout.POOLING, run_layout.NORMALIZE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,7 +57,7 @@ def warn_of_earlier_default(config: RunSpec, runs: str) -> None:
     folder, records = config.output.folder, f"{runs}/{run_layout.RECORD}"
     earlier = folder.with_name(folder.name.rpartition("-")[0])
     if any(earlier.glob(records)) and not any(folder.glob(records)):
-        log.warning("%s: has %s of an earlier version; --output_dir=%s continues them", earlier, runs, earlier)
+        log.warning("%s: holds the runs %s of an earlier version; --output_dir=%s continues them", earlier, runs, earlier)
 
 
 def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) -> Sequence[Slot]:

@@ -109,7 +109,7 @@ def test_runs_in_the_default_folder_of_earlier_versions_are_named(tmp_path, monk
     (tmp_path / "out" / "mrpc" / "seed-1").mkdir(parents=True)
     (tmp_path / "out" / "mrpc" / "seed-1" / "run_config.json").write_text("{}")
     driver.warn_of_earlier_default(config, "seed-*")
-    assert caplog.messages == ["out/mrpc: has seed-* of an earlier version; --output_dir=out/mrpc continues them"]
+    assert caplog.messages == ["out/mrpc: holds the runs seed-* of an earlier version; --output_dir=out/mrpc continues them"]
 
 
 @pytest.mark.usefixtures("jobs")
