@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.model_names import names_of
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, ExportOptions, Target
@@ -80,7 +81,7 @@ def export(settings: ExportSettings) -> Path:
 
     target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
     FORMATS[target.format].require(target.options.precision)
-    names = _names(settings.runs)
+    names = names_of(settings.runs, "by which the exported models are told apart")
     if len(names) > 1:
         extension.needed("together", "export of several models")
     models = [_found(run, settings.model, settings.task_name) for run in settings.runs]
@@ -92,15 +93,6 @@ def export(settings: ExportSettings) -> Path:
 
         return onnx.write_several(dict(zip(names, models)), target, find_data=find_data)
     return job.write(models[0], target, find_data=find_data)
-
-
-def _names(runs: Sequence[str]) -> Sequence[str]:
-    """Names of models, those of their folders; FlagError if two are equal."""
-    names = [os.path.basename(os.path.abspath(run)) for run in runs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise FlagError(f"export: two models are named {twice}; give a link to one with another name (ln -s)")
-    return names
 
 
 def _found(run: str, overrides: ModelOverrides, task_name: str | None = None) -> Trained:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 from bert_tf import extension
+from bert_tf.batch import model_names
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import model_formats, prefixes
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
-from bert_tf.run_layout import BEST
 from bert_tf.settings import changed, group, of_extensions, read_settings, refuse_taken, setting
 from bert_tf.training.settings import TENSORFLOW, MachineSettings
 
@@ -148,46 +146,9 @@ def configured(*runs: str, **values: Any) -> ServeConfig:
     return read_settings(ServeConfig, {"runs": runs or None, **values})
 
 
-def name_of(run: str) -> str:
-    """Name of the folder of a run or checkpoint; the best checkpoint is in a subfolder of it."""
-    hub_name = prefixes.as_hub_name(run)
-    if hub_name is not None:
-        return hub_name.name.rpartition("/")[2]
-    return _folder(run).name
-
-
-def _folder(run: str) -> Path:
-    """Of a run or checkpoint; that of the best checkpoint is in it."""
-    path = Path(os.path.abspath(run))
-    folder = path.parent if path.is_file() or Path(f"{path}.index").is_file() else path
-    return folder.parent if folder.name == BEST else folder
-
-
 def names_of(runs: Sequence[str]) -> tuple[str, ...]:
-    """Names by which requests tell several models apart; FlagError if two are equal."""
-    names = tuple(map(name_of, runs))
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        first, second, *_ = (run for run, name in zip(runs, names) if name == twice)
-        raise FlagError(f"two models are named {twice}, by which requests tell them apart; {_remedy(first, second)}")
-    return names
-
-
-def _remedy(first: str, second: str) -> str:
-    """What gives one of two models another name."""
-    one, other = prefixes.as_hub_name(first), prefixes.as_hub_name(second)
-    if (one or os.path.abspath(first)) == (other or os.path.abspath(second)):
-        return "they are the same: leave one out"
-    if one and other:
-        revision = f" --revision={other.revision}" if other.revision else ""
-        return f"fetch one into a folder (hf download {other.name}{revision} --local-dir=NAME) and give that instead"
-    folder = _folder(first if other else second)
-    if one or other or folder != _folder(first):
-        return f"give a link to the folder {folder} with another name (ln -s)"
-    link = folder.with_name("NAME")
-    checkpoint = link / os.path.relpath(second, folder)
-    made = f"ln -s {shlex.quote(folder.name)} {shlex.quote(str(link))}"
-    return f"both are in {folder}: link to it ({made}) and give {checkpoint} for {second}"
+    """Names of several models in requests; FlagError if two are equal."""
+    return model_names.names_of(runs, "by which requests tell them apart")
 
 
 def together() -> extension.Extension:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from bert_tf import extension
+from bert_tf.batch import model_names
 from bert_tf.checkpoints import prefixes
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import PREDICT, Failed, Part, as_json, every
-from bert_tf.extensions.serve.settings import ServeConfig, name_of, together
+from bert_tf.extensions.serve.settings import ServeConfig, together
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
@@ -126,7 +127,7 @@ class Served:
             raise FlagError(f"{run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}")
         more = 0 if _shares_weights(self.model) else sum(one.loads_weights for one in self._calls)
         self.description: Description = Description(
-            name=name_of(self.model.checkpoint if prefixes.may_name_several(run) else run),
+            name=model_names.name_of(self.model.checkpoint if prefixes.may_name_several(run) else run),
             checkpoint=os.path.abspath(self.model.checkpoint),
             digest=self.model.digest,
             kind=kind,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bert_tf.batch import stream
 from bert_tf.batch.file_pairs import FilePair
+from bert_tf.batch.model_names import names_of
 from bert_tf.batch.session import Predictor
 from bert_tf.checkpoints import model_formats
 from bert_tf.checkpoints.prefixes import several
@@ -48,13 +49,7 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
         raise FlagError("--average_outputs: takes a pattern, not several models, such as --checkpoint='RUN/fold-*'")
     if settings.machine.engine != TENSORFLOW and model_formats.file_of(names[0]) is None:
         raise FlagError(f"--engine={settings.machine.engine}: several checkpoints are computed by TensorFlow; leave it out")
-    folders = [os.path.basename(os.path.abspath(name)) for name in names]
-    twice = next((folder for folder in folders if folders.count(folder) > 1), None)
-    if twice is not None:
-        raise FlagError(
-            f"--checkpoint: two models are named {twice}: their predictions would be one file;"
-            " give a link to one with another name (ln -s)"
-        )
+    folders = names_of(names, "and their predictions would be one file")
     return [
         dataclasses.replace(settings, checkpoint=name, files=tuple(_of_model(pair, folder) for pair in settings.files))
         for name, folder in zip(names, folders)

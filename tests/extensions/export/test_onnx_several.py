@@ -148,7 +148,10 @@ def test_int8_is_measured_for_each(runs, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "{pairs}", "{pairs}", "--format=onnx"], "export: two models are named pairs"),
+        (
+            ["export", "{pairs}", "{pairs}", "--format=onnx"],
+            "two models are named pairs, by which the exported",
+        ),
         (["export", "{pairs}", "{tags}", "--format=openvino"], "--format=openvino: one run or checkpoint, not 2"),
         (["export", "{pairs}", "{windows}", "--format=onnx"], "its long text differs from that of"),
         (["predict", "--checkpoint={folder}/pairs,{alone}", "--input={rows}"], "export their runs together"),

@@ -160,7 +160,7 @@ def test_each_file_has_the_bytes_of_its_own_model(runs, tmp_path):
     ("names", "more", "message"),
     [
         ("{a},{nowhere}", [], "no checkpoint of this name"),
-        ("{a},{copy}", [], "--checkpoint: two models are named head: their predictions would be one file"),
+        ("{a},{copy}", [], "two models are named head, and their predictions would be one file; give a link to the folder"),
         ("{a},{b}", ["--average_outputs"], "--average_outputs: takes a pattern, not several models"),
         ("{a},{b}", ["--output=-"], "--checkpoint: several models read and write files, no pipe"),
         ("{a},{b}", ["--engine=onnxruntime"], "--engine=onnxruntime: several checkpoints are computed by TensorFlow"),
