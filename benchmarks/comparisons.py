@@ -79,6 +79,10 @@ _SUITES: Mapping[str, Suite] = {
     "pretraining": Suite("train", "rows/s", "rounds", checked=False),  # benchmarks.quality.pretraining compares all losses
     "squad-features": Suite("features", "questions/s", "rounds", steps=1),
     "encode": Suite("encode", "texts/s", "rounds", steps=1),
+    "long": Suite("train", "examples/s", "rounds", steps=2),
+    "long-predict": Suite("predict", "examples/s", "rounds", steps=1),
+    "whole": Suite("train", "examples/s", "rounds", steps=1),
+    "whole-memory": Suite("train", "MB", "fresh", steps=1),
     "start": Suite("start", "s", "fresh"),
     "memory": Suite("train", "MB", "fresh", steps=12),
     "curves": Suite("train", "loss", "curves", steps=50),
@@ -168,7 +172,14 @@ _MRPC_AND_SAMPLE: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 )
 
 
-_ARCHITECTURES = (("electra", "ELECTRA-Base"), ("distilbert", "DistilBERT"), ("roberta", "RoBERTa-Base"))
+# Sizes with random weights, their names, and the least ratios to transformers: of training and of prediction.
+_ARCHITECTURES = (
+    ("electra-base", "ELECTRA-Base", 1.5, 1.6),
+    ("distilbert-base", "DistilBERT", 1.5, 1.6),
+    ("roberta-base", "RoBERTa-Base", 1.5, 1.6),
+    ("deberta-v3-small", "DeBERTa-v3-small", 2.0, 2.0),
+)
+_MODERNBERT = "ModernBERT-base (random weights)"
 
 
 def _share(what: str, bound: float = 0.7) -> Requirement:
@@ -236,14 +247,14 @@ COMPARISONS = (
     ),
     *(
         Comparison(
-            f"train-{size}",
+            f"train-{size.removesuffix('-base')}",
             f"Training {name} (random weights), sequence 64, batch 12",
             "train",
             (_OURS, _TRANSFORMERS),
-            size=f"{size}-base",
-            requirements=(Requirement(f"{name} against transformers, dynamic padding", 1.5),),
+            size=size,
+            requirements=(Requirement(f"{name} against transformers, dynamic padding", bound),),
         )
-        for size, name in _ARCHITECTURES
+        for size, name, bound, _ in _ARCHITECTURES
     ),
     Comparison(
         "train-128",
@@ -266,16 +277,43 @@ COMPARISONS = (
     ),
     *(
         Comparison(
-            f"predict-{size}",
+            f"predict-{size.removesuffix('-base')}",
             f"Prediction of dev by {name} (random weights), batch 32",
             "predict",
             (_OURS, _BEST),
-            size=f"{size}-base",
+            size=size,
             batch_size=32,
-            requirements=(Requirement(f"prediction by {name} against transformers", 1.6),),
+            requirements=(Requirement(f"prediction by {name} against transformers", bound),),
             texts="dev",
         )
-        for size, name in _ARCHITECTURES
+        for size, name, _, bound in _ARCHITECTURES
+    ),
+    *(
+        Comparison(
+            name,
+            f"{work} {_MODERNBERT}, 12 texts of 64 to 2,048 tokens, batch 6",
+            name,
+            (_OURS, _TRANSFORMERS),
+            size="modernbert-base",
+            max_seq_length=2048,
+            batch_size=6,
+            texts="spread",
+            requirements=(Requirement(f"{work.lower()} ModernBERT-base on texts of 64 to 2,048 tokens", bound),),
+        )
+        for name, work, bound in (("long", "Training", 3.0), ("long-predict", "Predicting by", 2.5))
+    ),
+    *(
+        Comparison(
+            name,
+            f"{what} of a training step of {_MODERNBERT}, one text of 8,192 tokens",
+            name,
+            (_OURS, _TRANSFORMERS),
+            size="modernbert-base",
+            max_seq_length=8192,
+            batch_size=1,
+            texts="whole",
+        )
+        for name, what in (("whole", "Time"), ("whole-memory", "Peak resident memory"))
     ),
     Comparison(
         "train-half",

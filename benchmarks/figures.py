@@ -2,7 +2,8 @@
 
 Counted are matrix products over real tokens, a multiplication and an addition as two operations, whatever an
 implementation spends. If a head reads only [CLS], the last layer computes keys and values of all tokens and everything
-else of [CLS]. Embeddings are looked up, not multiplied; element-wise work is not counted.
+else of [CLS]. Scores of disentangled attention are three products, whatever its vectors of distances cost. Embeddings are
+looked up, not multiplied; element-wise work is not counted.
 
 Shapes: n tokens of an example, D hidden size, I intermediate size.
 """
@@ -29,6 +30,29 @@ def _sized(layers: int, hidden: int, heads: int) -> BertConfig:
     )
 
 
+# Of config.json on the hub: microsoft/deberta-v3-small (He et al., 2021), answerdotai/ModernBERT-base (Warner et al., 2024).
+_DEBERTA = {
+    "model_type": "deberta-v2",
+    "vocab_size": 1,
+    "hidden_size": 768,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "relative_attention": True,
+    "position_buckets": 256,
+    "position_biased_input": False,
+    "pos_att_type": "p2c|c2p",
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+}
+_MODERNBERT = {
+    "model_type": "modernbert",
+    "vocab_size": 1,
+    "hidden_size": 768,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 12,
+    "intermediate_size": 1152,
+}
 DEFAULT = "default"  # the checkpoint in use, with its weights
 # Models measured with random weights (Devlin et al., 2018; Turc et al., 2019), with the vocabulary of the checkpoint.
 SIZES: Mapping[str, BertConfig] = {
@@ -40,6 +64,8 @@ SIZES: Mapping[str, BertConfig] = {
     "electra-base": dataclasses.replace(_sized(12, 768, 12), model_type="electra", pooler_act="gelu_erf"),
     "roberta-base": dataclasses.replace(_sized(12, 768, 12), model_type="roberta", type_vocab_size=1),
     "distilbert-base": dataclasses.replace(_sized(6, 768, 12), model_type="distilbert", type_vocab_size=0, pooler_act="relu"),
+    "deberta-v3-small": BertConfig.from_dict(_DEBERTA, source="huggingface"),
+    "modernbert-base": BertConfig.from_dict(_MODERNBERT, source="huggingface"),
 }
 
 
@@ -64,19 +90,28 @@ def _head(spec: HeadSpec, config: BertConfig, *, rows: float, tokens: float, mas
 def forward(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:
     """Returns the operations for the outputs of rows, given their lengths in tokens, and how many words are masked in all."""
     rows, tokens = float(len(lengths)), float(np.sum(lengths, dtype=np.float64))
-    pairs = float(np.sum(np.square(lengths, dtype=np.float64)))  # each token attends to those of its own row
-    d, i = config.hidden_size, config.intermediate_size
-    # Query, key, value and output; the two products of the feed-forward part; scores and context.
-    whole_layer = tokens * 4 * 2 * d * d + tokens * 2 * 2 * d * i + pairs * 2 * 2 * d
+    d, i = config.hidden_size, (3 if config.gated else 2) * config.intermediate_size
+    of_pair = (4 if config.position_kind.by_distance else 2) * 2 * d  # scores and context
+    beside = [_beside(lengths, config.window_of_layer(layer)) for layer in range(config.num_hidden_layers)]
+    # Each token attends to those of its own row that are near enough.
+    pairs = [float(np.sum(np.multiply(lengths, 2 * near + 1) - near * (near + 1))) for near in beside]
+    # Query, key, value and output; the products of the feed-forward part.
+    whole_layers = [tokens * (4 * 2 * d * d + 2 * d * i) + count * of_pair for count in pairs]
     head = _head(spec, config, rows=rows, tokens=tokens, masks=masks)
     if spec.kind in _READ_TOKENS:
-        return config.num_hidden_layers * whole_layer + head
+        return sum(whole_layers) + head
     last_layer = (
         tokens * 2 * 2 * d * d  # key, value
-        + rows * (2 * 2 * d * d + 2 * 2 * d * i)  # query and output, feed-forward, of [CLS]
-        + tokens * 2 * 2 * d  # scores and context of [CLS]
+        + rows * (2 * 2 * d * d + 2 * d * i)  # query and output, feed-forward, of [CLS]
+        + float(np.sum(beside[-1] + 1)) * of_pair  # of [CLS]
     )
-    return (config.num_hidden_layers - 1) * whole_layer + last_layer + head
+    return sum(whole_layers[:-1]) + last_layer + head
+
+
+def _beside(lengths: Lengths, window: int) -> npt.NDArray[np.float64]:
+    """Tokens on each side of one in the middle that it attends to, [E]; half of the window."""
+    others = np.subtract(lengths, 1.0)
+    return np.minimum(others, window // 2) if window else others
 
 
 def training(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:

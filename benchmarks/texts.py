@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.pretrain import TASK as PRETRAINING_TASK
 from bert_tf.extensions.pretrain.rows import RANDOM, PretrainingExample
@@ -24,6 +26,8 @@ from bert_tf.tasks.sentence.rows import SentenceExample
 EXAMPLES = 8  # that are checked, of each contender
 _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows
+_SPREAD_TEXTS, _SHORTEST, _LONGEST = 12, 64, 2048
+_WHOLE_WORDS = 8192  # of one text, as long as ModernBERT takes
 _ENCODED_TEXTS = 2048
 
 MRPC, SQUAD, CONLL2003, SWAG = "MRPC", "SQuAD", "CoNLL2003", "SWAG"
@@ -63,11 +67,29 @@ def _sentences(task: Task, folder: Path) -> list[SentenceExample]:
 
 def _filled(task: Task, folder: Path) -> list[SentenceExample]:
     """Sentences joined so that they fill any length limit."""
-    words = [word for example in _sentences(task, folder)[: 4 * _FILLED_EXAMPLES] for word in example.text_a.split()]
-    starts = [number * 97 % len(words) for number in range(_FILLED_EXAMPLES)]
-    endless = words * (_FILLED_WORDS // len(words) + 2)
-    texts = [" ".join(endless[start : start + _FILLED_WORDS]) for start in starts]
+    texts = _joined(task, folder, [_FILLED_WORDS] * _FILLED_EXAMPLES)
     return [SentenceExample(str(n), text, text, label=task.family.labels[n % 2]) for n, text in enumerate(texts)]
+
+
+def _spread(task: Task, folder: Path) -> list[SentenceExample]:
+    """Single texts of 64 words to a length limit of 2,048 tokens, evenly on a scale of logarithms."""
+    lengths = np.geomspace(_SHORTEST, _LONGEST, _SPREAD_TEXTS).round().astype(int).tolist()
+    texts = enumerate(_joined(task, folder, lengths))
+    return [SentenceExample(str(n), text, label=task.family.labels[n % 2]) for n, text in texts]
+
+
+def _whole(task: Task, folder: Path) -> list[SentenceExample]:
+    """Texts that are cut at the longest limit."""
+    texts = enumerate(_joined(task, folder, [_WHOLE_WORDS] * 2))
+    return [SentenceExample(str(n), text, label=task.family.labels[n % 2]) for n, text in texts]
+
+
+def _joined(task: Task, folder: Path, lengths: Sequence[int]) -> list[str]:
+    """Sentences joined to texts of so many words."""
+    words = [word for example in _sentences(task, folder)[: 4 * _FILLED_EXAMPLES] for word in example.text_a.split()]
+    endless = words * (max(lengths) // len(words) + 2)
+    starts = [number * 97 % len(words) for number in range(len(lengths))]
+    return [" ".join(endless[start : start + length]) for start, length in zip(starts, lengths)]
 
 
 def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iterator[str]:
@@ -135,6 +157,8 @@ TEXTS: Mapping[str, Kind] = {
     "dev and test": Kind(_dev_and_test),
     "sentences": Kind(_sentences),
     "filled": Kind(_filled),
+    "spread": Kind(_spread),
+    "whole": Kind(_whole),
     "to encode": Kind(lambda task, folder: _single(task, folder)[:_ENCODED_TEXTS]),
     "questions": Kind(_train, SQUAD, _articles, ".json"),
     "words": Kind(_train, CONLL2003, _word_lines),

@@ -65,7 +65,8 @@ def load_model(workload):
     kind, labels = KINDS[workload.kind], workload.num_labels
     if workload.random_weights:
         config = transformers.AutoConfig.from_pretrained(workload.weights, num_labels=labels)
-        model = kind.model.from_config(config, attn_implementation="sdpa", dtype=torch.float32)
+        attention = "eager" if config.model_type == "deberta-v2" else "sdpa"  # the one there is
+        model = kind.model.from_config(config, attn_implementation=attention, dtype=torch.float32)
     else:
         model = load_pretrained(workload.kind, workload.weights, num_labels=labels, attn_implementation="sdpa")
     if kind.head is None:

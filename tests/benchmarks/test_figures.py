@@ -34,6 +34,17 @@ def test_one_example_of_three_tokens():
     assert figures.vectors([3], CONFIG, HeadSpec(2)) == 2 * first
 
 
+def test_windows_gates_and_distances_count():
+    # Of 3 tokens within a window of 2: 2 + 3 + 2 pairs; the first layer sees all 9. A gate is a third 2x3 product.
+    config = dataclasses.replace(CONFIG, attention_window=2, whole_attention_every=2, gated=True)
+    first = 3 * 4 * 8 + 3 * 3 * 12 + 2 * (9 * 2 * 2)
+    last = 3 * 2 * 8 + 2 * 8 + 3 * 12 + 2 * (2 * 2 * 2)  # [CLS] sees one token beside itself
+    assert figures.forward([3], config, HeadSpec(2)) == first + last + 16
+    assert figures.forward([3], config, HeadSpec(5, TAGS)) == first + (first - 2 * (2 * 2 * 2)) + 3 * 2 * 2 * 5
+    far = dataclasses.replace(CONFIG, positions="disentangled", position_buckets=4)
+    assert figures.forward([3], far, HeadSpec(5, TAGS)) == 2 * (3 * 4 * 8 + 3 * 2 * 12 + 4 * (9 * 2 * 2)) + 3 * 2 * 2 * 5
+
+
 def test_a_long_text_costs_by_its_square_and_examples_do_not_attend_to_each_other():
     together = figures.forward([3, 5], CONFIG, HeadSpec(2))
     assert together == sum(figures.forward([n], CONFIG, HeadSpec(2)) for n in (3, 5))
