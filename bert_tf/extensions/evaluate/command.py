@@ -278,15 +278,12 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
 
 def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
     from bert_tf.batch.inputs import own_task
-    from bert_tf.checkpoints.reader import CheckpointReader
 
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
         record, files_of_run = _first_record(named)
-        if not record:  # a missing checkpoint is reported as such
-            if named[0].problem:
-                raise CheckpointError(named[0].problem)
-            CheckpointReader(named[0].prefix)
+        if not record:
+            _refuse_missing(named[0])
         file = entry.file or files_of_run.get("dev_file")
         if file is None:
             raise FlagError(f"{CUSTOM}: no run names a --dev_file; name a file of labelled examples with --data=FILE")
@@ -300,6 +297,15 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
         advice = extension.advice("pretrain", "python -m bert_tf pretrain --do_eval, with the flags of the run")
         raise FlagError(f"{task.name}: held-out text is evaluated by {advice}")
     return task
+
+
+def _refuse_missing(checkpoint: Named) -> None:
+    """Reports a missing checkpoint as such, instead of its missing record."""
+    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
+
+    if checkpoint.problem:
+        raise CheckpointError(checkpoint.problem)
+    CheckpointReader(checkpoint.prefix)
 
 
 def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], dict[str, Any]]:
