@@ -234,7 +234,7 @@ def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     return temperature
 
 
-def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) -> Path:
+def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) -> None:
     """Writes decision.json beside the checkpoint, which `batch.trained` reads."""
     sha256 = trained.digest(checkpoint)
     if sha256 is None:
@@ -255,4 +255,3 @@ def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) 
     path = Path(checkpoint).parent / run_layout.DECISION
     atomic.write_text(path, documents.to_json(content, indent=2, sort_keys=True) + "\n")
     log.info("the decision rule is in %s; predictions, the service and exports follow it", path)
-    return path

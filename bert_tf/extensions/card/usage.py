@@ -41,7 +41,7 @@ _USAGES = Registry[Usage](
 )
 
 
-def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tuple[str, str]:
+def package(kind: str, place: str, *, pairs: bool, row: Row | None) -> tuple[str, str]:
     """Python code and a command line, empty if there is none; `place` is the run or its checkpoint, `row` one of its data."""
     load = f'import bert_tf\n\nmodel = bert_tf.load("{place}")'
     usage = _USAGES.get(kind, _OTHER)
@@ -54,7 +54,7 @@ def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tu
     return f"{load}\n{usage.call.format(row=shown)}", usage.line.format(place=place, row=shown)
 
 
-def transformers(kind: str, architecture: Architecture, *, pairs: bool, row: Row | None = None) -> str:
+def transformers(kind: str, architecture: Architecture, *, pairs: bool, row: Row | None) -> str:
     """Code for a folder in Hugging Face's layout."""
     usage = _USAGES.get(kind, _OTHER)
     values = _values(usage, row, pairs=pairs)
@@ -69,16 +69,13 @@ def transformers(kind: str, architecture: Architecture, *, pairs: bool, row: Row
 def _values(usage: Usage, row: Row | None, *, pairs: bool) -> dict[str, str]:
     """The row, if the model reads it; else one that any model of its kind does. As literals of Python."""
     own = _PAIR if pairs and usage.row is _TEXT else usage.row
-    return _literals(row if row is not None and row.keys() == own.keys() else own)
-
-
-def _literals(row: Row) -> dict[str, str]:
-    """Values as literals of Python in a block of Markdown: without backticks, and without what changes a line."""
+    shown = row if row is not None and row.keys() == own.keys() else own
     return {
         name: f"[{', '.join(map(_literal, value))}]" if isinstance(value, list) else _literal(value)
-        for name, value in row.items()
+        for name, value in shown.items()
     }
 
 
 def _literal(text: str) -> str:
+    """A literal of Python in a block of Markdown: without backticks, and without what changes a line."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", documents.to_json(text, ensure_ascii=False))

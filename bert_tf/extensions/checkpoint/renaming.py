@@ -50,9 +50,8 @@ class Renamed(NamedTuple):
 def huggingface(layers: int) -> dict[str, Renamed]:
     """Returns each published variable's Hugging Face form, the encoder's names without `bert.`."""
     pairs = (*name_pairs(layers), *HEADS)
-    return {
-        pair.published: Renamed(pair.huggingface, *((_transposed,) * 2 if pair.transposed else (_same,) * 2)) for pair in pairs
-    }
+    changes = [_transposed if pair.transposed else _same for pair in pairs]
+    return {pair.published: Renamed(pair.huggingface, change, change) for pair, change in zip(pairs, changes)}
 
 
 def model_garden(layers: int, heads: int) -> dict[str, Renamed]:

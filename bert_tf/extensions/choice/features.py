@@ -84,7 +84,7 @@ def build(
         },
         fields=FIELDS,
         example_ids=rows,
-        truncated=_truncated(context.lengths, asked, _longest(options.lengths, counts), room, long_text),
+        truncated=_truncated(context.lengths, asked, options.lengths, counts, room, long_text),
         together=True,
     )
 
@@ -99,12 +99,9 @@ def _around(spans: Sequence[Span], before: IntArray) -> tuple[list[Span], list[S
     return heads, tails
 
 
-def _longest(lengths: IntArray, counts: IntArray) -> IntArray:
-    return np.maximum.reduceat(lengths, np.cumsum(counts) - counts) if len(counts) else counts
-
-
-def _truncated(context: IntArray, asked: IntArray, longest: IntArray, room: int, long_text: str) -> int:
-    """Number of questions with tokens missing from the row of their longest option; all lengths are [E]."""
+def _truncated(context: IntArray, asked: IntArray, options: IntArray, counts: IntArray, room: int, long_text: str) -> int:
+    """Number of questions with tokens missing from the row of their longest option; lengths are [E], of options [R]."""
+    longest = np.maximum.reduceat(options, np.cumsum(counts) - counts) if len(counts) else counts  # [E]
     most = most_of_option(room)
     cut = CUTS[long_text](context, asked, np.int32(room) - np.minimum(longest, most))
     return max(cut.truncated, int(np.sum(longest > most)))

@@ -112,10 +112,8 @@ def _panels(right: npt.NDArray[np.float64], examples: Sequence[ChoiceExample]) -
         ]
         return Panel(title, (first, "questions", "accuracy", "by chance"), rows)
 
+    by_words = np.searchsorted(_LENGTHS, words, side="right") - 1
     return [
         panel("Accuracy by number of options", "options", options, str),
-        panel(
-            "Accuracy by words of context and question",
-            *("words", np.searchsorted(_LENGTHS, words, side="right") - 1, names.__getitem__),
-        ),
+        panel("Accuracy by words of context and question", "words", by_words, names.__getitem__),
     ]

@@ -95,7 +95,7 @@ def _of_endings(row: Mapping[str, Any], texts: Sequence[str], endings: Sequence[
 
 
 def _of_object(row: Mapping[str, Any], texts: Sequence[str], labels: Sequence[str]) -> Question:
-    options = _texts(row["options"], "options")
+    options = _options(row["options"])
     return _question([row[name] for name in texts], texts, options, [(row[name], name) for name in labels])
 
 
@@ -112,7 +112,7 @@ def _of_passage(row: Mapping[str, Any], contexts: Sequence[str], labels: Sequenc
     for number, (question, choices, *answer) in enumerate(rows):
         try:
             texts = [*(row[name] for name in contexts), question]
-            questions.append(_question(texts, named, _texts(choices, "options"), [*zip(answer, labels)]))
+            questions.append(_question(texts, named, _options(choices), [*zip(answer, labels)]))
         except RowError as error:
             raise RowError(f"question {number}: {error}") from error
     return questions
@@ -153,14 +153,10 @@ def _meant(value: object, options: Sequence[str]) -> list[int]:
     if not isinstance(value, str):
         return []
     folded = value.strip()
-    number = [int(folded)] if _is_number(folded) else []
+    number = [int(folded)] if folded.isdecimal() and folded.isascii() else []
     letter = [string.ascii_uppercase.index(folded.upper())] if len(folded) == 1 and folded in string.ascii_letters else []
     itself = [index for index, option in enumerate(options) if option.strip() == folded]
     return [index for index in (*number, *letter, *itself) if index < len(options)]
-
-
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, str) and cell.strip().isdecimal() and cell.strip().isascii()
 
 
 def _list(value: object, column: str) -> list[Any]:
@@ -169,8 +165,8 @@ def _list(value: object, column: str) -> list[Any]:
     return list(value)
 
 
-def _texts(value: object, column: str) -> tuple[str, ...]:
-    return tuple(cells.text(option, column) for option in _list(value, column))
+def _options(value: object) -> tuple[str, ...]:
+    return tuple(cells.text(option, "options") for option in _list(value, "options"))
 
 
 _EXPECTED = "a passage is one JSON object, a table is called .csv, .tsv or .jsonl"
@@ -186,7 +182,10 @@ def read_choices(
     if isinstance(source, text_lines.Elsewhere):
         return _table(settings, source, split, label, report)
     if path.is_dir():
-        named = ((str(file.relative_to(path).with_suffix("")), file) for file in _files(path))
+        paths = sorted(file for file in path.rglob("*") if file.suffix.lower() in _DOCUMENTS and file.is_file())
+        if not paths:
+            raise DataError(f"no {' or '.join(_DOCUMENTS)} files in the folder or below", path)
+        named = ((str(file.relative_to(path).with_suffix("")), file) for file in paths)
         return itertools.chain.from_iterable(_passage(file, name, label, report) for name, file in named)
     if path.suffix.lower() == ".txt" and settings.custom.file_format is None:
         return _passage(path, path.stem, label, report)
@@ -214,14 +213,6 @@ def _examples(name: str, form: Form, row: Mapping[str, Any]) -> list[ChoiceExamp
     columns, questions = form
     is_passage = "questions" in columns
     return [ChoiceExample(f"{name}-{n}" if is_passage else name, *question) for n, question in enumerate(questions(row))]
-
-
-def _files(folder: Path) -> list[Path]:
-    """Returns the files of all subfolders, sorted by name; raises `DataError` if there are none."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _DOCUMENTS and path.is_file())
-    if not paths:
-        raise DataError(f"no {' or '.join(_DOCUMENTS)} files in the folder or below", folder)
-    return paths
 
 
 def _passage(path: Path, name: str, label: str | None, report: tables.Report) -> Iterator[ChoiceExample]:

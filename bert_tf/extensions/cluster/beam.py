@@ -28,7 +28,7 @@ from bert_tf.batch.stream import Computes
 from bert_tf.errors import BertError, DataError, FlagError, LostPeerError
 from bert_tf.extensions.cluster import shards, slices, storage
 from bert_tf.extensions.cluster.shards import ShardForm, Shards
-from bert_tf.extensions.cluster.slices import Part, Slice, Whole
+from bert_tf.extensions.cluster.slices import Part, Whole
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks import names, tables
@@ -310,35 +310,29 @@ class _Compute(apache_beam.DoFn):
         """Loads the model once per process, however many bundles it computes at a time."""
         logger = logging.getLogger("apache_beam")
         logger.setLevel(max(logger.level, logging.WARNING))  # otherwise a worker logs what each thread does
-        self._loaded = self._shared.acquire(self._load)
-
-    def _load(self) -> _Loaded:
-        return _Loaded(self._make())
+        self._loaded = self._shared.acquire(lambda: _Loaded(self._make()))
 
     def process(self, piece: Any) -> Iterator[Any]:
         left_out: list[DataError] = []
-        chunks = [piece.examples] if isinstance(piece, _Chunk) else self._rows(piece, left_out)
+        chunks: Iterable[list[Any]]
+        if isinstance(piece, _Chunk):
+            in_file, chunks = piece.number, [piece.examples]
+        else:
+            report = left_out.append if self._reads.skip_bad_rows else tables.refuse
+            part_of_file = Part(piece, storage.open_file, block=self._reads.chunk_size)
+            in_file, chunks = piece.start * slices.MOST_PARTS, self._reads.chunks(part_of_file, report=report)
+        first = (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1  # parts are sorted by number; 0 is a header
         computes = self._loaded.computes
-        # Numbers of parts, which sort them in row order; 0 is a header.
-        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
-        first = (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
-        read = ahead((named, computes.read(named)) for named in self._with_ids(piece.path, chunks))
+        named = ([self._with_file(piece.path, example) for example in examples] for examples in filter(None, chunks))
+        read = ahead((examples, computes.read(examples)) for examples in named)
         for number, (examples, features) in enumerate(read, first):
             with self._loaded.turn:
                 part = computes.lines(number, examples, features, self._form)
             yield part
         yield from map(_left_out_line, left_out)
 
-    def _rows(self, piece: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
-        report = left_out.append if self._reads.skip_bad_rows else tables.refuse
-        return self._reads.chunks(Part(piece, storage.open_file, block=self._reads.chunk_size), report=report)
-
-    def _with_ids(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
-        """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""
-        for examples in filter(None, chunks):
-            yield [self._with_file(path, example) for example in examples]
-
     def _with_file(self, path: str, example: Any) -> Any:
+        """If there are several files, an id that is a line number gets the file as a prefix."""
         if self._numbers is None or not self._numbers.fullmatch(example.guid):
             return example
         return dataclasses.replace(example, guid=f"{path.removeprefix(self._root)}:{example.guid}")

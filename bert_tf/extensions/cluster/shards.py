@@ -23,7 +23,7 @@ from bert_tf.errors import BertError, FlagError, OutputError
 from bert_tf.extensions.cluster import storage
 from bert_tf.io import files, scratch
 
-_GZ, _HEX = ".gz", "[0-9a-f]"
+_HEX = "[0-9a-f]"
 
 
 class Shards(NamedTuple):

@@ -28,7 +28,7 @@ from bert_tf.batch.session import Predictor
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.predictions import PREDICTIONS, Hint, arrow_fields, fields_of
+from bert_tf.tasks.predictions import PREDICTIONS, arrow_fields, fields_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -171,14 +171,15 @@ def once(key: object, make: Callable[[], Computes]) -> Computes:
         return _LOADED[key]
 
 
-def _is_column(name: str, hint: Hint) -> bool:
-    return name not in _APART and not hint.is_property and hint.schema.get("maxProperties") != 0
-
-
 @functools.cache
 def _fields(kind: str) -> Mapping[str, pyarrow.DataType]:
     """Types of the columns of the objects that `Family.listed` returns, by name."""
-    return arrow_fields({name: hint for name, hint in fields_of(kind).items() if _is_column(name, hint)})
+    columns = {
+        name: hint
+        for name, hint in fields_of(kind).items()
+        if name not in _APART and not hint.is_property and hint.schema.get("maxProperties") != 0
+    }
+    return arrow_fields(columns)
 
 
 def type_of(kind: str) -> pyarrow.DataType:

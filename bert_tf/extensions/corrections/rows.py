@@ -50,19 +50,7 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
     In a table with the columns split and action, only lines with train and `action` count, whose text must begin one of
     `texts`, by id.
     """
-    if path == files.PIPE:
-        raise DataError("standard input can be read only once; name a file", path)
-    first = next(text_lines.lines(path))
-    if isinstance(first, DataError):
-        raise first
-    form = names.TSV if "\t" in first.text else names.CSV
-    try:
-        named = _ID in next(csv.reader([first.text.strip().replace("\t", ",").replace(";", ",")]), ())
-    except csv.Error as error:
-        raise DataError(f"no table of ids ({error}); {_REMEDY}", path, first.number) from error
-    table = tables.open_table(path, form=form, header=named)
-    if named:
-        table.require(_ID, _REMEDY)
+    table, named = _table(path)
     id_column, label_columns = (_ID, _LABELS) if named else ("1", ("2",))
     label_column = next(filter(table.has, label_columns), None) if action == RELABEL else None
     if action == RELABEL and label_column is None:
@@ -93,6 +81,24 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
 
     list(table.read_rows(columns, add))
     return labels
+
+
+def _table(path: str) -> tuple[tables.Table, bool]:
+    """Opens a table of ids, and tells whether its first line names the columns."""
+    if path == files.PIPE:
+        raise DataError("standard input can be read only once; name a file", path)
+    first = next(text_lines.lines(path))
+    if isinstance(first, DataError):
+        raise first
+    form = names.TSV if "\t" in first.text else names.CSV
+    try:
+        named = _ID in next(csv.reader([first.text.strip().replace("\t", ",").replace(";", ",")]), ())
+    except csv.Error as error:
+        raise DataError(f"no table of ids ({error}); {_REMEDY}", path, first.number) from error
+    table = tables.open_table(path, form=form, header=named)
+    if named:
+        table.require(_ID, _REMEDY)
+    return table, named
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 import html
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read_settings, setting
-from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
+from bert_tf.tasks.base import PURPOSES, TRAIN, Task
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, refuse_unlabelled, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
@@ -176,7 +176,8 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
         problems: list[DataError] = []
         try:
             with _heard() as heard:
-                counts = survey(_examples(task, data_dir or "", split, problems), cut, train or frozenset(), unknown)
+                read = task.examples(data_dir or "", split) if path.is_dir() else task.stream(path, split, problems.append)
+                counts = survey(read, cut, train or frozenset(), unknown)
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
             of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in heard]
             warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)
@@ -219,11 +220,6 @@ def splits_of(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
             names = task.split_names.get(purpose, ()) if isinstance(task, GlueTask) else task.splits(data_dir or "", purpose)
             for split in names:
                 yield split, task.file(data_dir or "", split)
-
-
-def _examples(task: Task, data_dir: str, split: str, problems: list[DataError]) -> Iterable[Example]:
-    path = task.file(data_dir, split)
-    return task.examples(data_dir, split) if path.is_dir() else task.stream(path, split, problems.append)
 
 
 def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:

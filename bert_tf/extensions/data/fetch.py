@@ -246,7 +246,11 @@ def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: M
         say(f"{target}: already exists{made}; delete the folder to fetch it again")
         return
     if settings.from_ is None:
-        _download(dataset, data_dir, target, digests, say)
+        try:
+            _download(dataset, data_dir, target, digests, say)
+        finally:
+            with contextlib.suppress(OSError):  # it may hold files for the next call
+                (data_dir / _DOWNLOADS).rmdir()
     else:
         paths = [_local_file(part, Path(settings.from_), digests.get(part)) for part in dataset.parts]
         _make_folder(dataset, paths, target)
@@ -254,14 +258,6 @@ def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: M
 
 
 def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
-    try:
-        _download_parts(dataset, data_dir, target, digests, say)
-    finally:
-        with contextlib.suppress(OSError):  # it may hold files for the next call
-            (data_dir / _DOWNLOADS).rmdir()
-
-
-def _download_parts(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     before, received = _recorded(data_dir), {}
     for part, path in zip(dataset.parts, paths):

@@ -26,7 +26,6 @@ _CLS, _SEP = 1, 1  # the latter after each text
 class Survey:
     """Statistics of a split."""
 
-    rows: int  # number of examples
     lengths: np.ndarray[tuple[int], np.dtype[np.int32]]  # [rows] tokens with [CLS], [SEP]; longest row of each
     labels: collections.Counter[str]  # count by name
     numbers: np.ndarray[tuple[int], np.dtype[np.float64]]  # labels of a regression
@@ -35,9 +34,13 @@ class Survey:
     duplicates: tuple[str, ...]  # ids of examples whose texts occurred before
     contradictions: tuple[str, ...]  # ids of duplicates with another label than the first
     repeated_ids: tuple[str, ...]  # ids that occurred before
-    miscoded: tuple[str, ...] = ()  # ids of examples whose texts were probably read by another encoding than their own
-    unlabelled: tuple[str, ...] = ()  # ids of multi-label examples without any label
-    unknown: float = 0.0  # share of the tokens that the vocabulary lacks
+    miscoded: tuple[str, ...]  # ids of examples whose texts were probably read by another encoding than their own
+    unlabelled: tuple[str, ...]  # ids of multi-label examples without any label
+    unknown: float  # share of the tokens that the vocabulary lacks
+
+    @property
+    def rows(self) -> int:
+        return len(self.lengths)
 
     def truncated(self, limit: int) -> float:
         return float(np.mean(self.lengths > limit))
@@ -54,22 +57,14 @@ def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(),
 
     `unknown` is the token of what the vocabulary lacks.
     """
-    tokens, unknown_tokens = 0, 0
-
-    def size(text: str) -> int:
-        nonlocal tokens, unknown_tokens
-        of_text = cut(text)
-        tokens += len(of_text)
-        unknown_tokens += of_text.count(unknown)
-        return len(of_text)
-
+    ruler = _Ruler(cut, unknown)
     lengths, numbers = array.array("i"), array.array("d")
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
     in_train, duplicates, contradictions, repeated_ids, unlabelled, miscoded = [], [], [], [], [], []
     for example in examples:
-        lengths.append(max(_tokens(row, size) for row in getattr(example, "rows", (example.texts,))))
+        lengths.append(max(map(ruler.length, getattr(example, "rows", (example.texts,)))))
         if isinstance(example.label, float):
             numbers.append(example.label)
         elif example.label is not None:
@@ -90,7 +85,6 @@ def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(),
             repeated_ids.append(example.guid)
         ids.add(example.guid)
     return Survey(
-        rows=len(lengths),
         lengths=np.array(lengths, np.int32),
         labels=labels,
         numbers=np.array(numbers),
@@ -101,13 +95,24 @@ def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(),
         repeated_ids=tuple(repeated_ids),
         miscoded=tuple(miscoded),
         unlabelled=tuple(unlabelled),
-        unknown=unknown_tokens / max(tokens, 1),
+        unknown=ruler.unknown_tokens / max(ruler.tokens, 1),
     )
 
 
-def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
-    first, *others = map(size, texts)
-    return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
+class _Ruler:
+    """Measures texts, and counts their tokens."""
+
+    def __init__(self, cut: Cut, unknown: int) -> None:
+        self._cut, self._unknown = cut, unknown
+        self.tokens = self.unknown_tokens = 0
+
+    def length(self, texts: Iterable[str]) -> int:
+        """Tokens of a row of one text or more, with [CLS] and [SEP]."""
+        parts = [self._cut(text) for text in texts]
+        self.tokens += sum(map(len, parts))
+        self.unknown_tokens += sum(part.count(self._unknown) for part in parts)
+        first, *others = map(len, parts)
+        return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
 def comparable_label(example: Example) -> Any:

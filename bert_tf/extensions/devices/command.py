@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DeviceError
@@ -19,7 +19,6 @@ from bert_tf.settings import Setting, read_settings
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.runtime.diagnosis import Cause
     from bert_tf.runtime.inventory import Inventory
-    from bert_tf.runtime.machine import Plan
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
@@ -73,10 +72,10 @@ def devices(**settings: Any) -> Report:
 
 def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Report:
     from bert_tf.native import loading
-    from bert_tf.runtime import inventory, machine
+    from bert_tf.runtime import inventory
 
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
-    choice, problem = _plan(settings, machine.plan, environment)
+    choice, problem = _plan(settings, environment)
     return Report(
         inventory=inventory.take(system, environment, left_out=settings.asks_for_cpu),
         environment={name: environment[name] for name in VARIABLES if name in environment},
@@ -86,12 +85,12 @@ def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Repor
     )
 
 
-def _plan(
-    settings: DeviceSettings, make: Callable[..., Plan], environment: Mapping[str, str]
-) -> tuple[Choice | None, str | None]:
+def _plan(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[Choice | None, str | None]:
     """Returns the choice, or why setting up a GPU fails; then the rest of the report helps."""
+    from bert_tf.runtime import machine
+
     try:
-        chosen = make(settings, environment=environment)
+        chosen = machine.plan(settings, environment=environment)
     except Exception as error:
         problem = gpu_failures.explain(str(error))
         if problem is None:

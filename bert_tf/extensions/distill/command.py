@@ -90,9 +90,14 @@ def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     settings = named(SETTINGS, values)  # reports a mistyped name before files are read
     if "teacher" not in settings:
         raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
-    if task is None and settings.keys().isdisjoint(("task_name", "data_dir", "train_file")):
-        _refuse_unnamed_data(settings["teacher"])
-    return made(_settings_of(settings["teacher"]), settings, task)
+    teacher = settings["teacher"]
+    names_no_data = task is None and settings.keys().isdisjoint(("task_name", "data_dir", "train_file"))
+    if names_no_data and _record(Path(teacher)).get("command") == "":  # another data set would take the place of its own
+        raise FlagError(
+            f"{teacher}: its record names no data (a fold, sweep --hold_out, or rows in memory);"
+            " give --data_dir or --train_file, or in Python the task"
+        )
+    return made(_settings_of(teacher), settings, task)
 
 
 def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | None) -> RunSpec:
@@ -133,15 +138,6 @@ def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, An
     if others & {"data_dir", "train_file"}:
         dropped = dropped | _OF_ROWS.keys()
     return {name: value for name, value in of_teacher.items() if name not in dropped}
-
-
-def _refuse_unnamed_data(teacher: str) -> None:
-    """FlagError for a teacher whose record has no command: another data set would take the place of its own."""
-    if _record(Path(teacher)).get("command") == "":
-        raise FlagError(
-            f"{teacher}: its record names no data (a fold, sweep --hold_out, or rows in memory);"
-            " give --data_dir or --train_file, or in Python the task"
-        )
 
 
 def _settings_of(teacher: str) -> dict[str, Any]:

@@ -77,16 +77,16 @@ class Taught(Around):
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         outputs = self.head.compute(encoded, features, config, execution)
-        lesson, wanted = self.lesson, features[_OF_TEACHER + STATES.name]
+        lesson = self.lesson
         if len(encoded.layers) < 2:  # with one layer nothing is computed before the last
             return outputs
         with tf1.name_scope(SCOPE):
             states, real = encoded.layers[-2], tf.cast(features[_MASK.name], tf.float32)  # [B, T, D], [B, T]
-            wanted = tf.cast(wanted, tf.float32)
+            wanted = tf.cast(features[_OF_TEACHER + STATES.name], tf.float32)  # [B, T, E]
             if lesson.state_weight:
-                outputs["state_losses"] = (
-                    _distances(_mapped(states, wanted.shape[-1], config), wanted, real) / lesson.squared_length
-                )
+                mapped = _mapped(states, wanted.shape[-1], config)
+                distances = _mean(tf.reduce_sum(tf.math.squared_difference(mapped, wanted), axis=-1), real)  # [B]
+                outputs["state_losses"] = distances / lesson.squared_length
             if lesson.relation_weight:
                 last = config.num_hidden_layers - 1
                 outputs["relation_losses"] = _relation_losses(
@@ -119,11 +119,6 @@ def _mapped(states: tf.Tensor, width: int, config: BertConfig) -> tf.Tensor:
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
         kernel = tf1.get_variable(_MAP, [states.shape[-1], width], initializer=layers.initializer(config))
     return tf.matmul(states, kernel)
-
-
-def _distances(states: tf.Tensor, wanted: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """[B] mean squared distance of the token vectors of each row."""
-    return _mean(tf.reduce_sum(tf.math.squared_difference(states, wanted), axis=-1), real)
 
 
 def _projected(states: tf.Tensor, name: str, layer: int) -> tf.Tensor:

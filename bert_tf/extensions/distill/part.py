@@ -235,10 +235,8 @@ class _Outputs:
 
     def _compute(self, columns: Features, arrays: Mapping[str, Any], done: int) -> None:
         total, size = columns.examples, sum(array.nbytes for array in arrays.values())
-        log.info(
-            "the teacher's outputs: %d of %d examples left to compute, %.0f MB in all, in %s",
-            *(total - done, total, size / 1e6, self._folder),
-        )
+        text = "the teacher's outputs: %d of %d examples left to compute, %.0f MB in all, in %s"
+        log.info(text, total - done, total, size / 1e6, self._folder)
         for first in progress.bar(range(done, total, _CHUNK), desc="teacher", unit="chunk"):
             numbers = np.arange(first, min(first + _CHUNK, total))
             part = columns.taken(numbers)

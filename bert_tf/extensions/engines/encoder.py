@@ -219,7 +219,9 @@ class _Layer:
         query, value = (self._heads(x, [0, 2, 1, 3]) for x in (query, value))  # [B, H, Q, K] and [B, H, T, K]
         added = None
         if places.reads_heads:
-            query, key = self._rotated(query), places.rotated(self._heads(key, [0, 2, 1, 3]), self._window)
+            if not self._first_only:  # the first token alone is at 0, where nothing is rotated
+                query = places.rotated(query, self._window)
+            key = places.rotated(self._heads(key, [0, 2, 1, 3]), self._window)
             added = places.scores(query, key, of)
             across = graph.add("Transpose", key, perm=[0, 1, 3, 2])
         else:
@@ -231,10 +233,6 @@ class _Layer:
         together = graph.add("Transpose", context, perm=[0, 2, 1, 3])
         context = graph.add("Reshape", together, graph.constant([0, 0, config.hidden_size]))
         return context if self._first_only else self._layout.pack(context)
-
-    def _rotated(self, query: str) -> str:
-        """The first token alone is at 0, where nothing is rotated."""
-        return query if self._first_only else self._places.rotated(query, self._window)
 
     def _heads(self, rows: str, order: list[int]) -> str:
         shape = self._graph.constant([0, 0, self._config.num_attention_heads, self._config.head_size])

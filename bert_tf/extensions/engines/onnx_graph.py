@@ -39,18 +39,14 @@ class WeightsFile:
         data = np.ascontiguousarray(array).tobytes()
         key = hashlib.sha256(data).hexdigest(), array.shape, array.dtype.str
         if key not in self._places:
-            self._places[key] = self._appended(data)
+            with open(self._path, "ab") as file:
+                self._places[key] = -(-file.tell() // _ALIGNED) * _ALIGNED
+                file.write(bytes(self._places[key] - file.tell()) + data)
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, raw_data=b"-")  # replaced by the place
         set_external_data(tensor, self._path.name, self._places[key], len(data))
         tensor.ClearField("raw_data")
         return tensor
-
-    def _appended(self, data: bytes) -> int:
-        with open(self._path, "ab") as file:
-            start = -(-file.tell() // _ALIGNED) * _ALIGNED
-            file.write(bytes(start - file.tell()) + data)
-        return start
 
 
 class OnnxGraph:
@@ -97,13 +93,13 @@ class OnnxGraph:
 
     def dense(self, x: str, scope: str, *, scale: float = 1.0) -> str:
         """Multiplies [..., D] by a kernel and adds a bias, both times `scale`: [..., E]."""
-        product = (self._integer_product if self._int8 else self._product)(x, scope, scale)
+        if self._int8:
+            product = self._integer_product(x, scope, scale)
+        else:
+            product = self.add("MatMul", x, self.weight(f"{scope}/kernel", scale=scale), name=f"{scope}/MatMul")
         if f"{scope}/bias" not in self._weights:
             return product
         return self.add("Add", product, self.weight(f"{scope}/bias", scale=scale))
-
-    def _product(self, x: str, scope: str, scale: float) -> str:
-        return self.add("MatMul", x, self.weight(f"{scope}/kernel", scale=scale), name=f"{scope}/MatMul")
 
     def _integer_product(self, x: str, scope: str, scale: float) -> str:
         """Each row of x [..., D] and each column of the kernel [D, E] has a scale of its own; sums are exact."""

@@ -31,19 +31,15 @@ def save(trained: Trained, path: Path, metadata: Mapping[str, str] | None = None
     Raises CheckpointError if the weights are damaged, not finite, or of another model.
     """
     graph = OnnxGraph(weights(trained), int8=int8, into=WeightsFile(weights_of(path)))
-    onnx.save(model(trained, graph, metadata or {}), os.fspath(path))
+    of_head = add(trained, graph)
+    (output,) = trained.outputs
+    graph.add("Identity", of_head, name=output.name)
+    onnx.save(graph.model(INPUT_VALUES, [described(output)], **(metadata or {})), os.fspath(path))
     onnx.checker.check_model(os.fspath(path))
 
 
 def weights_of(path: Path) -> Path:
     return path.with_suffix(".data")
-
-
-def model(trained: Trained, graph: OnnxGraph, metadata: Mapping[str, str]) -> onnx.ModelProto:
-    of_head = add(trained, graph)
-    (output,) = trained.outputs
-    graph.add("Identity", of_head, name=output.name)
-    return graph.model(INPUT_VALUES, [described(output)], **metadata)
 
 
 def add(trained: Trained, graph: OnnxGraph, *, packs: bool = False) -> str:

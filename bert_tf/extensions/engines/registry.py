@@ -56,15 +56,12 @@ class Automatic:
             return Chosen(TENSORFLOW, why="a GPU computes")
         for row in (OPENVINO_ROW, ONNXRUNTIME_ROW):
             if precision in row.precisions and not row.missing(precision):
-                units = formats.cpu_units()
-                why = f"is installed; for matrix products this CPU has {units}{_hint(row, precision)}"
+                why = f"is installed; for matrix products this CPU has {formats.cpu_units()}"
+                faster = [name for name in row.precisions if name not in _FULL and formats.cpu_computes(name)]
+                if precision in _FULL and faster:
+                    why += f": --precision={' or '.join(faster)} would be faster"
                 return row.choose(precision, home, why=why)
         return Chosen(TENSORFLOW, why=f"no other installed engine computes in {precision}; {extras.install(OPENVINO)}")
-
-
-def _hint(row: EngineRow, precision: str) -> str:
-    faster = [name for name in row.precisions if name not in _FULL and formats.cpu_computes(name)]
-    return f": --precision={' or '.join(faster)} would be faster" if precision in _FULL and faster else ""
 
 
 def _onnxruntime(inference: InferenceOptions, precision: str, home: Path) -> Engine:

@@ -177,7 +177,7 @@ def evaluate(
     return fill_table(read_settings(EvaluateSettings, values), runner(beam))
 
 
-def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
+def fill_table(settings: EvaluateSettings, beam: Beam | None) -> Table:
     """Evaluates checkpoints and writes the table; a failing checkpoint becomes a row, other errors raise BertError."""
     from bert_tf.batch import checkpoints
     from bert_tf.estimator import run_folder
@@ -301,7 +301,7 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
 def _refuse_missing(checkpoint: Named) -> None:
     """Reports a missing checkpoint as such, instead of its missing record."""
-    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
 
     if checkpoint.problem:
         raise CheckpointError(checkpoint.problem)

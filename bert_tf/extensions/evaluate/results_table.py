@@ -35,7 +35,6 @@ _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("best", "checkpoint", "task", "split")
 _INTERVAL = " 95 %"  # suffix of interval columns; their headings show only the suffix
 _SHORT = {"best": "", "examples_per_second": "examples/s"}
-_STAR = "*"
 _GLUE = {name: task for name, task in TASKS.items() if DEV in task.split_names}  # AX has no labels
 
 
@@ -118,7 +117,7 @@ def as_tsv(rows: Sequence[Row]) -> str:
 
 def for_screen(rows: Sequence[Row]) -> str:
     """Rows by task and split, best first and marked, then untrained models, then errors."""
-    blocks = [_block(group, best(group)) for group in groups(rows)]
+    blocks = [_block(group) for group in groups(rows)]
     warnings = [f"warning: {row.checkpoint}: {row.warning} ({row.task} {row.split})" for row in rows if row.warning]
     errors = [f"error: {row.error} ({row.task} {row.split})" for row in rows if row.error]
     ends = ["".join(f"{cell(line)}\n" for line in lines) for lines in (warnings, errors)]
@@ -127,17 +126,18 @@ def for_screen(rows: Sequence[Row]) -> str:
 
 def cells_for_screen(rows: Sequence[Row]) -> list[list[list[str]]]:
     """Header and rows by task and split, best first and marked, without error rows."""
-    return [_lines(group, best(group))[1] for group in groups(rows)]
+    return [_lines(group)[1] for group in groups(rows)]
 
 
-def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
-    names, (head, *cells) = _lines(rows, marked)
+def _block(rows: Sequence[Row]) -> str:
+    names, (head, *cells) = _lines(rows)
     texts = [index for index, name in enumerate(names) if name in _TEXTS]
     return "".join(f"{line}\n" for line in table(head, cells, left=texts))
 
 
-def _lines(rows: Sequence[Row], marked: Collection[Key]) -> tuple[list[str], list[list[str]]]:
+def _lines(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Column names (intervals beside metrics), and header and rows as cells."""
+    marked = best(rows)
     metrics = [name for metric in _metrics(rows) for name in (metric, metric + _INTERVAL)]
     names = ["best", *_FIRST, *metrics, *_AFTER_METRICS]
     _, *cells = _cells(names, [_values(row, marked) for row in rows], _short)
@@ -154,7 +154,7 @@ def _ends(metric: str) -> tuple[str, str]:
 
 
 def _values(row: Row, marked: Collection[Key]) -> dict[str, Any]:
-    values = {**dataclasses.asdict(row), **row.metrics, "best": _STAR if row.key in marked else None}
+    values = {**dataclasses.asdict(row), **row.metrics, "best": "*" if row.key in marked else None}
     for metric, interval in row.intervals_95.items():
         values.update(zip(_ends(metric), interval))
         values[metric + _INTERVAL] = " to ".join(f"{end:.3f}" for end in interval)
@@ -290,13 +290,10 @@ class ResultsTable:
         for name in (JSON_FILE, TSV_FILE):
             atomic.delete_unfinished(self._folder / name)
         marked = best(self.rows)
-        rows = [{**_said(row), **({_BEST: True} if row.key in marked else {})} for row in self.rows]
+        fields = ({**dataclasses.asdict(row), _BEST: True if row.key in marked else None} for row in self.rows)
+        rows = [{name: value for name, value in row.items() if value is not None} for row in fields]
         atomic.write_text(self._folder / JSON_FILE, documents.to_json({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
-
-
-def _said(row: Row) -> dict[str, Any]:
-    return {name: value for name, value in dataclasses.asdict(row).items() if value is not None}
 
 
 def _read(path: Path) -> list[Row]:

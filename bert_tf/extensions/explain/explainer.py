@@ -237,12 +237,6 @@ class Explainer(Session):
         facts = scores.output, scores.baseline, scores.error, scores.steps
         return Explanation(example.guid, explained.label, words.texts, of_words, words.segments, method, *facts)
 
-    def _gradients_in(self, engine: TensorFlowEngine) -> _Gradients:
-        graph = engine.graph
-        if self._gradients is None or self._gradients[0] is not graph:
-            self._gradients = graph, _Gradients(engine, self.trained, EXPLAINED[self._family.kind].score)
-        return self._gradients[1]
-
     def _explained_output(self, engine: TensorFlowEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
         family, kind, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
         tokenizer = TracingTokenizer(self.trained.tokenizer, whole=kind.whole_words)
@@ -254,8 +248,10 @@ class Explainer(Session):
         batch = {field.name: padded[field.name] for field in INPUTS}
         words = tokenizer.words(traced, target.rows)
         baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
+        if self._gradients is None or self._gradients[0] is not engine.graph:
+            self._gradients = engine.graph, _Gradients(engine, self.trained, kind.score)
         return _ExplainedOutput(
-            self._gradients_in(engine),
+            self._gradients[1],
             target.label,
             batch,
             baseline,

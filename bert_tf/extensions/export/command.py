@@ -28,8 +28,6 @@ from bert_tf.tasks import registry
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
-    from bert_tf.features.columns import Features
-    from bert_tf.tasks.base import Outputs
 
 _VECTORS = "STS-B-vectors"  # a task whose head has no variables, of an extension
 _EXAMPLES = 400  # of dev, the first ones
@@ -95,7 +93,7 @@ def export(settings: ExportSettings) -> Path:
     return job.write(models[0], target, find_data=find_data)
 
 
-def _found(run: str, overrides: ModelOverrides, task_name: str | None = None) -> Trained:
+def _found(run: str, overrides: ModelOverrides, task_name: str | None) -> Trained:
     """The model; if it has no head, that of its vectors."""
     from bert_tf.batch.trained import has_head
     from bert_tf.io.log_form import log
@@ -141,6 +139,7 @@ def _row(model: Trained, examples: Sequence[Any], target: Target) -> Comparison:
 
     from bert_tf.batch.engine import computed
     from bert_tf.extensions.export import write as job
+    from bert_tf.extensions.export.job import float32_inference
     from bert_tf.features.batching import TO_LONGEST
 
     folder, name = job.write(model, target), target.format
@@ -153,7 +152,10 @@ def _row(model: Trained, examples: Sequence[Any], target: Target) -> Comparison:
     if not examples:
         return row
     features = family.features(examples, model.tokenizer, model.limits)
-    ours, theirs = _own(model, features), computed(model.outputs, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
+    with contextlib.closing(float32_inference(_ROWS).engine()) as engine:
+        engine.load(model)
+        ours = engine.outputs(features)
+    theirs = computed(model.outputs, features, compute, batch_size=_ROWS, batching=TO_LONGEST)
     values = [
         family.evaluation(family.predictions(outputs, features, examples), examples).metrics for outputs in (ours, theirs)
     ]
@@ -175,14 +177,6 @@ def _examples(model: Trained) -> Sequence[Any]:
         examples = model.task.examples(folder, model.task.splits(folder, DEV)[0])
         return () if isinstance(examples, Unopened) else examples[:_EXAMPLES]
     return ()
-
-
-def _own(model: Trained, features: Features) -> Outputs:
-    from bert_tf.extensions.export.job import float32_inference
-
-    with contextlib.closing(float32_inference(_ROWS).engine()) as engine:
-        engine.load(model)
-        return engine.outputs(features)
 
 
 def _run(call: Call) -> None:

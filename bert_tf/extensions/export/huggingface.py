@@ -35,16 +35,9 @@ def write(exported: ExportJob, folder: Path) -> None:
         trained.config,
         architecture=architecture,
         labels=exported.family.labels,
-        facts={
-            "pad_token_id": trained.vocabulary.pad_id,
-            "dtype": "float32",
-            **rule(exported.family),
-        },
+        facts={"pad_token_id": trained.vocabulary.pad_id, "dtype": "float32", **rule(exported.family)},
     )
-    contents = {
-        **_tokenizer_files(exported),
-        **(_module_files(trained) if architecture.makes_vectors else {}),
-    }
+    contents = {**_tokenizer_files(exported), **(_module_files(trained) if architecture.makes_vectors else {})}
     for name, content in contents.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(documents.to_json(content, indent=2) + "\n", encoding="utf-8")
@@ -76,7 +69,10 @@ def _module_files(trained: Trained) -> dict[str, Any]:
     if trained.head.kind != VECTORS:
         modules.append(("2_Normalize", "Normalize"))
     return {
-        "modules.json": [_module(number, *row) for number, row in enumerate(modules)],
+        "modules.json": [
+            {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
+            for number, (path, name) in enumerate(modules)
+        ],
         "1_Pooling/config.json": {
             "word_embedding_dimension": trained.config.hidden_size,
             **{name: way == pooling for way, name in _POOLINGS.items()},
@@ -84,7 +80,3 @@ def _module_files(trained: Trained) -> dict[str, Any]:
         "sentence_bert_config.json": {"max_seq_length": trained.max_seq_length, "do_lower_case": False},
         "config_sentence_transformers.json": {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
     }
-
-
-def _module(number: int, path: str, name: str) -> dict[str, Any]:
-    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}

@@ -85,7 +85,8 @@ def write_graphs(models: Mapping[str, ExportJob], folder: Path) -> None:
     for scope, one in trained.items():
         gate.require_agreement(one, _opened(one, folder, scope))
         if heads.is_known(VECTORS):  # else nothing reads this graph
-            gate.require_agreement(_encoder(one), _last_layer(one, folder, scope))
+            last = HeadSpec(one.config.hidden_size, VECTORS, (("layers", (-1,)), ("pooling", None)))
+            gate.require_agreement(one.with_head(last), _last_layer(one, folder, scope))
     if next(iter(models.values())).options.precision != FLOAT32:
         onnx_graphs.write_graphs(trained, folder, facts, int8=True)
         for scope, exported in models.items():
@@ -150,11 +151,6 @@ def open_folder(folder: Path) -> Compute:
 
 def _opened(trained: Trained, folder: Path, scope: str) -> Compute:
     return onnx_engine.of_scope(folder / folders.GRAPH, _ALL_THREADS, [field.name for field in trained.outputs], scope)
-
-
-def _encoder(trained: Trained) -> Trained:
-    options = (("layers", (-1,)), ("pooling", None))
-    return trained.with_head(HeadSpec(trained.config.hidden_size, VECTORS, options))
 
 
 def _last_layer(trained: Trained, folder: Path, scope: str) -> Compute:

@@ -23,7 +23,7 @@ from bert_tf.extensions.export.exported_model import ExportedModel
 from bert_tf.extensions.export.onnx_folder import layer_output
 from bert_tf.features.batching import Batching
 from bert_tf.features.columns import Features
-from bert_tf.fields import INPUTS, Field
+from bert_tf.fields import INPUTS
 from bert_tf.head_spec import CLS, MAX, MEAN, VECTORS
 from bert_tf.runtime import cgroup
 from bert_tf.tasks.base import Outputs
@@ -114,7 +114,9 @@ class JointSession:
                     " or export their runs together (python -m bert_tf export RUN1 RUN2 --format=onnx)"
                 )
         self._precision = first.facts.precision
-        self._fields = [_scoped(one) for one in self._models]
+        self._fields = [  # outputs by their names in the graph
+            [field._replace(name=f"{one.facts.scope}{field.name}") for field in one.outputs] for one in self._models
+        ]
         with onnx_folder.weights_checked(first.folder, first.facts):
             self._compute = onnxruntime_session.opened_for_outputs(self._graph, inference.threads)
         self.steps = [one.step for one in self._models]
@@ -154,8 +156,3 @@ class JointSession:
 
     def close(self) -> None:
         del self._compute
-
-
-def _scoped(model: ExportedModel) -> list[Field]:
-    """The outputs of a model by their names in the graph."""
-    return [field._replace(name=f"{model.facts.scope}{field.name}") for field in model.outputs]

@@ -179,17 +179,13 @@ def _is_sum(entry: tuple[Any, Any]) -> bool:
     return _is_name(name) and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
 
 
-def _are_sums(value: Any) -> bool:
-    return isinstance(value, dict) and set(OF_GRAPHS) <= set(value) and all(map(_is_sum, value.items()))
-
-
 _USABLE: Mapping[str, Callable[[Any], bool]] = {
     "precision": lambda value: value in PRECISIONS,
     "step": lambda value: type(value) is int and value >= 0,
     "model": lambda value: isinstance(value, dict),
     "learned_sha256": lambda value: isinstance(value, str),
     "outputs": lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_output, value)),
-    "sha256": _are_sums,
+    "sha256": lambda value: isinstance(value, dict) and set(OF_GRAPHS) <= set(value) and all(map(_is_sum, value.items())),
     "scope": lambda value: value is None or (isinstance(value, str) and _is_name(value.removesuffix("/"))),
 }
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,9 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
             yield temporary
             for model in models:  # again: it took minutes
                 _refuse_foreign(folder, target, model.prefix)
-            _refuse_new(folder, before)
+            appeared = sorted(path for path in folder.rglob("*") if path not in before)
+            if appeared:  # `--overwrite` does not mean these
+                raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
         atomic.delete_unfinished(folder)
 
 
@@ -140,13 +142,6 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
             if name not in written or written[name] != content:
                 what = "was edited after the export" if name in written else "is not of the export"
                 raise OutputError(f"{folder}: {name} {what}; move it away, name another --output, or --overwrite")
-
-
-def _refuse_new(folder: Path, before: Collection[Path]) -> None:
-    """Rejects a folder with files that were not there at the start: `--overwrite` does not mean these."""
-    appeared = sorted(path for path in folder.rglob("*") if path not in before)
-    if appeared:
-        raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
 
 
 def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable[[Task], str] | None) -> Labelled:

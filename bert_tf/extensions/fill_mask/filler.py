@@ -141,13 +141,11 @@ class FileFiller(WordFiller):
 
     def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
         del number
-        rows = zip(texts, self._filled(features, texts, self._top))
-        return form.encode("".join(f"{documents.to_json(_as_json(*row), ensure_ascii=False)}\n" for row in rows))
-
-
-def _as_json(text: SentenceExample, filled: Sequence[Filled]) -> dict[str, Any]:
-    masks = [{**mask._asdict(), "words": [word._asdict() for word in mask.words]} for mask in filled]
-    return {"id": text.guid, "text": text.text_a, "masks": masks}
+        lines = []
+        for text, filled in zip(texts, self._filled(features, texts, self._top)):
+            masks = [{**mask._asdict(), "words": [word._asdict() for word in mask.words]} for mask in filled]
+            lines.append(documents.to_json({"id": text.guid, "text": text.text_a, "masks": masks}, ensure_ascii=False) + "\n")
+        return form.encode("".join(lines))
 
 
 def _refuse_without_head(trained: Trained) -> None:

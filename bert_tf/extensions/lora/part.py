@@ -63,25 +63,21 @@ class LowRankUpdates(Part):
         note.write(run.output_dir)
 
     def adaptation(self, run: Run, plan: RestorePlan) -> LowRank:
-        shapes, frozen = encoder_shapes(run.config), self._frozen(run)
+        shapes, head, frozen = encoder_shapes(run.config), heads.make_head(run.task.family.head), run.spec.train.frozen
+        if not trains_pooler(head, run.config):
+            frozen |= {parts.POOLER}
         whole = chosen.whole(self.settings, run.config, frozen) | (shapes.keys() - plan.loaded)
         every = chosen.matrices(self.settings, run.config, frozen)
         matrices = frozenset(scope for scope in every if f"{scope}/kernel" not in whole)
         rank = self.settings.lora_rank
         of_updates = sum(rank * sum(shapes[f"{scope}/kernel"]) for scope in matrices)
-        of_head = sum(map(math.prod, heads.make_head(run.task.family.head).variables(run.config).values()))
+        of_head = sum(map(math.prod, head.variables(run.config).values()))
         of_parts = sum(math.prod(shapes[name]) for name in whole)
-        everything = of_head + sum(map(math.prod, shapes.values()))
-        log.info(
-            "LoRA: %d of %d weights are trained: %d in updates of %d matrices, %d in the head, %d in other parts",
-            *(of_updates + of_head + of_parts, everything + of_updates),
-            *(of_updates, len(matrices), of_head, of_parts),
-        )
+        trained = of_updates + of_head + of_parts
+        everything = of_updates + of_head + sum(map(math.prod, shapes.values()))
+        text = "LoRA: %d of %d weights are trained: %d in updates of %d matrices, %d in the head, %d in other parts"
+        log.info(text, trained, everything, of_updates, len(matrices), of_head, of_parts)
         return LowRank(rank, self.settings.scaling, matrices, frozenset(shapes) - whole)
-
-    def _frozen(self, run: Run) -> frozenset[parts.Part]:
-        read = trains_pooler(heads.make_head(run.task.family.head), run.config)
-        return run.spec.train.frozen if read else run.spec.train.frozen | {parts.POOLER}
 
     def trained(self, run: Run, step: int) -> None:
         """Writes the weights that predictions use in PEFT's format."""

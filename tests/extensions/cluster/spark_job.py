@@ -9,7 +9,7 @@ import pyarrow
 import pyspark
 from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def session(home: Path, master: str = "local-cluster[2,1,1024]", **options: str) -> SparkSession:

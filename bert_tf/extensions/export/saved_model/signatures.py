@@ -57,7 +57,8 @@ def strings(*names: str) -> dict[str, tf.Tensor]:
 
 def build(exported: ExportJob) -> dict[str, Signature]:
     trained = exported.trained
-    made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
+    inputs = graph.inputs(trained)
+    made = {IDS: Signature(inputs, _outputs(trained, inputs)), EXAMPLES: _examples(trained)}  # ids from any tokenizer
     client = None if trained.head.kind == head_spec.VECTORS else _CLIENTS.get(trained.head.kind)
     vocabulary = trained.vocabulary
     beyond = vocabulary.file if vocabulary.own_rules else "added tokens" if vocabulary.text_rules.added else None
@@ -69,12 +70,6 @@ def build(exported: ExportJob) -> dict[str, Signature]:
     signatures = {**made, **client(exported, tokenizer)}
     embeds = _CLIENTS.get(head_spec.VECTORS)  # of an extension
     return signatures if embeds is None or VECTORS in signatures else {**signatures, **embeds(exported, tokenizer)}
-
-
-def _ids(trained: Trained) -> Signature:
-    """Word piece ids, from any tokenizer."""
-    inputs = graph.inputs(trained)
-    return Signature(inputs, _outputs(trained, inputs))
 
 
 def _examples(trained: Trained) -> Signature:

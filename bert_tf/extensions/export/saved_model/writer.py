@@ -29,8 +29,6 @@ tf1 = tf.compat.v1
 
 _SERVE, _METHOD = "serve", "tensorflow/serving/predict"  # as TensorFlow Serving requires
 _GRADIENT = "_gradient_op_type"  # names a function of the process that built the graph
-_DECISIONS = "decisions.json"
-_FOLDER = "assets"
 
 # Warm-up requests that TensorFlow Serving runs on loading a model, so that the first client does not wait: records of
 # `tensorflow.serving.PredictionLog`, written without its package because little of it is needed. Field numbers are those of
@@ -45,7 +43,8 @@ _IDS, _MASK, _ = (field.name for field in INPUTS)
 
 def write(exported: ExportJob, folder: Path) -> None:
     """Writes a model deterministically into an empty folder; raises CheckpointError for unusable weights."""
-    files = _asset_texts(exported)
+    decisions = documents.to_json(_decisions(exported.family), ensure_ascii=False, indent=2) + "\n"
+    files = {**exported.trained.vocabulary.files(), "decisions.json": decisions}
 
     def build() -> tuple[dict[str, Signature], dict[str, tf.Tensor]]:
         built = signatures.build(exported)
@@ -84,14 +83,12 @@ def _complete(path: Path, files: Mapping[str, str], tensors: Mapping[str, tf.Ten
     (meta_graph,) = model.meta_graphs
     for node in meta_graph.graph_def.node:
         node.attr.pop(_GRADIENT, None)
-    _write_assets(files, tensors, path.parent, meta_graph)
+    assets = path.parent / "assets"
+    assets.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (assets / name).write_bytes(text.encode())
+        meta_graph.asset_file_def.add(filename=name, tensor_info={"name": tensors[name].name})
     path.write_bytes(model.SerializeToString(deterministic=True))
-
-
-def _asset_texts(exported: ExportJob) -> dict[str, str]:
-    vocabulary = exported.trained.vocabulary
-    decisions = documents.to_json(_decisions(exported.family), ensure_ascii=False, indent=2) + "\n"
-    return {**vocabulary.files(), _DECISIONS: decisions}
 
 
 def _decisions(family: Family) -> dict[str, Any]:
@@ -100,14 +97,6 @@ def _decisions(family: Family) -> dict[str, Any]:
     chosen = rule(family)
     threshold = {"threshold": THRESHOLD} if family.kind == MULTI_LABEL and "thresholds" not in chosen.get(DECISION, {}) else {}
     return {"kind": family.kind, "labels": list(family.labels), **family.record(), **rules, **chosen, **threshold}
-
-
-def _write_assets(files: Mapping[str, str], tensors: Mapping[str, tf.Tensor], folder: Path, meta_graph: Any) -> None:
-    """Writes the files and registers them in `meta_graph`."""
-    (folder / _FOLDER).mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / _FOLDER / name).write_bytes(text.encode())
-        meta_graph.asset_file_def.add(filename=name, tensor_info={"name": tensors[name].name})
 
 
 def _write_requests(folder: Path, exported: ExportJob, built: Mapping[str, Signature]) -> None:
@@ -162,7 +151,7 @@ def open_folder(folder: Path) -> Compute:
 
     session = tf1.Session(graph=tf.Graph(), config=session_config())
     with session.graph.as_default():
-        signature = tf1.saved_model.load(session, ["serve"], str(folder)).signature_def[signatures.IDS]
+        signature = tf1.saved_model.load(session, [_SERVE], str(folder)).signature_def[signatures.IDS]
     run = {name: info.name for name, info in signature.outputs.items()}
 
     def compute(batch: Batch) -> dict[str, Any]:
