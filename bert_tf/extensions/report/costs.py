@@ -10,7 +10,6 @@ from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_ob
 from bert_tf.profiling import wall_clock
 from bert_tf.profiling.timing_file import WALL
 
-_COUNT = "steps"
 _SMALL = 0.5  # percent of the wall time
 
 Part = dict[str, Any]  # of a step's time: name, mean in seconds, percent of all parts
@@ -29,13 +28,14 @@ def costs_of(run: Run) -> dict[str, Any]:
 
 
 def count(timing: Mapping[str, Any]) -> int:
-    steps = timing.get(_COUNT)
+    steps = timing.get("steps")
     return int(steps) if is_number(steps) else 0
 
 
 def _parts(timing: Mapping[str, Any]) -> list[Part]:
     """The measured parts of a step, and the rest of batch_cost."""
-    batch, reader, communication = (_mean(timing, name) for name in ("batch", "reader", "communication"))
+    means = [mapping(timing, name).get("mean") for name in ("batch", "reader", "communication")]
+    batch, reader, communication = (mean if is_number(mean) else 0.0 for mean in means)
     seconds_by_name = {
         "computing": max(batch - reader - communication, 0.0),
         "waiting for the batch (reader_cost)": reader,
@@ -58,11 +58,6 @@ def _wall(timing: Mapping[str, Any]) -> list[Part]:
 def shares(seconds_by_name: Mapping[str, float]) -> list[Part]:
     total = sum(seconds for seconds in seconds_by_name.values() if seconds > 0)
     return [{"name": name, "seconds": t, "percent": 100 * t / total} for name, t in seconds_by_name.items() if t > 0]
-
-
-def _mean(timing: Mapping[str, Any], name: str) -> float:
-    value = mapping(timing, name).get("mean")
-    return value if is_number(value) else 0.0
 
 
 def _spreads(timing: Mapping[str, Any]) -> list[tuple[str, list[float]]]:

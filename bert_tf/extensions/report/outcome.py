@@ -86,8 +86,10 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
     for metric, value in details.items():
         if metric in _NO_METRIC or not is_number(value):
             continue
-        interval = _interval(intervals.get(metric))
-        scale = _scale(metric, (value, *(interval or ())))
+        ends = intervals.get(metric)
+        interval = (ends[0], ends[1]) if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)) else None
+        low = 0.0 if min((value, *(interval or ()))) >= 0 else -1.0
+        scale = Scale(0.0, 0.0) if is_cost(metric) else Scale(low, 1.0)  # of a single run; costs have no upper bound
         yield Score(
             *(run.name, task, split, metric, value, interval, examples, scale),
             majority=(label, always[metric]) if metric in always else None,
@@ -110,17 +112,6 @@ def majority(details: Mapping[str, Any]) -> tuple[str, Mapping[str, float]] | No
     if len(of_label) == 2:
         values["f1"] = f1 if top == 1 else 0.0
     return str(details["labels"][top]), values
-
-
-def _scale(metric: str, values: Sequence[float]) -> Scale:
-    """Scale of a single run; none for costs, which have no upper bound."""
-    if is_cost(metric):
-        return Scale(0.0, 0.0)
-    return Scale(0.0 if min(values) >= 0 else -1.0, 1.0)
-
-
-def _interval(ends: object) -> tuple[float, float] | None:
-    return (ends[0], ends[1]) if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)) else None
 
 
 def _on_one_scale(rows: Sequence[Score]) -> list[Score]:

@@ -63,15 +63,16 @@ def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
 
 
 def render(runs: Sequence[Run]) -> str:
-    return panels.environment().get_template("page.html.j2").render({**_contents(runs), **_scripts()})
-
-
-def _scripts() -> dict[str, Any]:
     import markupsafe
 
     texts = {"vega": scripts.vega(), "live": scripts.live()}
-    safe = {name: markupsafe.Markup(text) for name, text in texts.items()}  # none of it is from a run
-    return {**safe, "script_sources": " ".join(map(scripts.source, texts.values())), "chart_config": charts.CONFIG}
+    values = {
+        **_contents(runs),
+        **{name: markupsafe.Markup(text) for name, text in texts.items()},  # none of it is from a run
+        "script_sources": " ".join(map(scripts.source, texts.values())),
+        "chart_config": charts.CONFIG,
+    }
+    return panels.environment().get_template("page.html.j2").render(values)
 
 
 def _contents(runs: Sequence[Run]) -> dict[str, Any]:

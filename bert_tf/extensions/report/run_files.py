@@ -336,7 +336,9 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         same.setdefault(_setting(run) if run.training else run.name, []).append(run)
     if len(same) == 1 < len(runs):
-        return [Group(_series_name(runs[0]), runs)]
+        above, _, name = runs[0].name.rpartition("/")
+        series = runs[0].series
+        return [Group(above or (series.name if series else name), runs)]
     return [Group(_common_name(members), members) for members in same.values()]
 
 
@@ -345,11 +347,6 @@ def _common_name(runs: Sequence[Run]) -> str:
     if len(runs) > 1 and len(common := {_ENDING.sub("", run.name) for run in runs}) == 1:
         return common.pop()
     return ", ".join(run.name for run in runs)
-
-
-def _series_name(run: Run) -> str:
-    above, _, _ = run.name.rpartition("/")
-    return above or (run.series.name if run.series else run.name)
 
 
 def samples(runs: Sequence[Run]) -> list[Group]:
