@@ -64,7 +64,12 @@ def _exact(asked: Step, memory: int) -> list[Combination]:
 
 def _changed(asked: Step, memory: int) -> list[Combination]:
     """The cheapest combination for each minimal set of changes that fits."""
-    kinds = _changes(asked)
+    kinds: dict[str, _Levels] = {  # the mildest first: fully training the same model on whole texts is preferred
+        "activations are rounded to half precision": list(_precisions(asked)),
+        "smaller batches, so more steps an epoch": list(_batches(asked)),
+        "frozen parts keep their weights": list(_frozen(asked)),
+        "longer texts are cut off": list(_lengths(asked)),
+    }
     best_by_changes: dict[frozenset[str], Combination] = {}
     for count in range(1, len(kinds) + 1):
         for names in itertools.combinations(kinds, count):
@@ -140,16 +145,6 @@ def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Seque
 
 def _levels_at(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
     return [levels[index] for levels, index in zip(kinds, places)]
-
-
-def _changes(asked: Step) -> dict[str, _Levels]:
-    """Returns the kinds of changes, the mildest first: fully training the same model on whole texts is preferred."""
-    return {
-        "activations are rounded to half precision": list(_precisions(asked)),
-        "smaller batches, so more steps an epoch": list(_batches(asked)),
-        "frozen parts keep their weights": list(_frozen(asked)),
-        "longer texts are cut off": list(_lengths(asked)),
-    }
 
 
 def _precisions(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
