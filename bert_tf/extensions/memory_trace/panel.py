@@ -46,7 +46,10 @@ def live(folder: Path) -> dict[str, Any] | None:
     parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
     sizes = {part: [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
     milliseconds, mib = peak.moment.us / 1000, peak.moment.live / _MIB
-    agreement = peak.agreement[peak.allocator]
+    counted, difference = (peak.agreement[peak.allocator][key] for key in ("allocator_peak_bytes", "difference_percent"))
+    agreement = "the allocator keeps no count of its own"
+    if difference is not None:
+        agreement = f"the allocator counted a peak of {number(counted / _MIB)} MiB, a difference of {abs(difference):.1f} %"
     return {
         "step": step,
         "chart": _chart(
@@ -58,7 +61,7 @@ def live(folder: Path) -> dict[str, Any] | None:
         "allocator": peak.allocator,
         "mib": mib,
         "seconds": peak.moment.us / 1e6,  # since the first allocation
-        "agreement": _agreement(agreement["allocator_peak_bytes"], agreement["difference_percent"]),
+        "agreement": agreement,
         "phases": [_phase(part, peak.moment.by_phase.get(part, 0)) for part in parts],  # alive at the peak, lowest layer first
     }
 
@@ -70,12 +73,6 @@ def _chart(times: Sequence[float], sizes: Mapping[str, Sequence[float]], x_title
 
 def _phase(part: str, size: int) -> dict[str, Any]:
     return {"name": peak_report.phrase(part), "colour": _COLOURS[part], "mib": size / _MIB}
-
-
-def _agreement(counted: int, difference: float | None) -> str:
-    if difference is None:
-        return "the allocator keeps no count of its own"
-    return f"the allocator counted a peak of {number(counted / _MIB)} MiB, a difference of {abs(difference):.1f} %"
 
 
 def put_out(folder: Path) -> dict[str, Any] | None:
