@@ -48,7 +48,8 @@ class PlacementHook(tf1.train.SessionRunHook):
         if self._written:
             return
         self._written = True
-        placed = placed_operations(run_values.run_metadata)
+        graphs = run_values.run_metadata.partition_graphs
+        placed = sorted((node.name, node.op, short(node.device)) for graph in graphs for node in graph.node)
         rows = [("op", "type", "device"), *placed]
         try:
             atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
@@ -57,11 +58,6 @@ class PlacementHook(tf1.train.SessionRunHook):
             return
         moved = moved_operations(run_context.session.graph, placed)
         log.info("where operations run, all of them in %s:\n%s", self._path, "\n".join(summary(placed, moved)))
-
-
-def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:
-    """Returns the operations of a step, run with `output_partition_graphs`, by name."""
-    return sorted((node.name, node.op, short(node.device)) for graph in metadata.partition_graphs for node in graph.node)
 
 
 def moved_operations(graph: tf.Graph, placed: Sequence[Placed]) -> list[Moved]:
