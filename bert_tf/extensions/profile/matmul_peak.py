@@ -69,13 +69,11 @@ class MatmulPeak:
         for dtype, kind, flops, result in self._chains:
             if kind == here:
                 with contextlib.suppress(tf.errors.ResourceExhaustedError, tf.errors.UnimplementedError):
-                    best[dtype] = max(best.get(dtype, 0.0), flops * self._turns_per_second(session, result) / 1e9)
+                    self._seconds(session, result, 1)  # warm-up: allocates memory, starts threads
+                    turns = max(1, round(_SECONDS / self._seconds(session, result, 1)))
+                    fastest = min(self._seconds(session, result, turns) for _ in range(_REPETITIONS))
+                    best[dtype] = max(best.get(dtype, 0.0), flops * (turns / fastest) / 1e9)
         return best
-
-    def _turns_per_second(self, session: tf1.Session, result: tf.Tensor) -> float:
-        self._seconds(session, result, 1)  # warm-up: allocates memory, starts threads
-        turns = max(1, round(_SECONDS / self._seconds(session, result, 1)))
-        return turns / min(self._seconds(session, result, turns) for _ in range(_REPETITIONS))
 
     def _seconds(self, session: tf1.Session, result: tf.Tensor, turns: int) -> float:
         begin = time.perf_counter()

@@ -220,6 +220,7 @@ def _sum(path: str, same: Sequence[OpRow], rows: Sequence[OpRow]) -> GroupRow:
     by_phase = {phase: sum(row.time_us for row in same if row.phase == phase) for phase in PHASES}
     gflop = sum(row.gflop or 0.0 for row in same)
     busy = sum(row.time_us for row in same if row.gflops_per_s)  # with matrix products
+    used = sum(row.time_us for row in same if row.uses) / time if time else 0.0
     compared = [row for row in same if row.of_peak is not None]
     compared_us = sum(row.time_us for row in compared)
     return GroupRow(
@@ -233,9 +234,5 @@ def _sum(path: str, same: Sequence[OpRow], rows: Sequence[OpRow]) -> GroupRow:
         gflops_per_s=gflop * 1e6 / busy if busy else None,
         of_peak=sum((row.of_peak or 0.0) * row.time_us for row in compared) / compared_us if compared_us else None,
         eligible=sum((row.eligible or 0.0) * row.time_us for row in same) / time if time else 0.0,
-        uses=None
-        if any(row.uses is None for row in same)
-        else sum(row.time_us for row in same if row.uses) / time
-        if time
-        else 0.0,
+        uses=None if any(row.uses is None for row in same) else used,
     )

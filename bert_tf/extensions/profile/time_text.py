@@ -31,18 +31,23 @@ def describe_model(model: ModelTable) -> Iterator[str]:
 
 def model_rows(model: ModelTable) -> list[tuple[str, str]]:
     """Returns pairs of subject and row."""
+    total = model.total
+    often = f"{total.ops} of them, {total.calls:.0f} calls a step, {total.time_us / model.step_us:.2f} at a time"
+    peaks = ", ".join(f"{dtype} {rate:.1f}" for dtype, rate in model.matmul_peak_gflops.items())
+    eligible = f"{model.eligible} of {model.products} products eligible, {_percent(total.eligible)} of the sum"
+    used = "no trace of a GPU" if model.uses is None else f"used by {model.uses}, {_percent(total.uses)} of the sum"
     return [
         ("steps traced", str(model.steps)),
         ("step", f"{_ms(model.step_us)} ms wall time"),
-        ("operations", _operations(model)),
+        ("operations", f"{_ms(total.time_us)} ms a step: {often}"),
         (
             "waiting",
             f"{_ms(model.waiting_us)} ms for the batch, for other devices and for functions called, no part of the sum",
         ),
         ("matrix products", _products(model)),
         ("whole step", f"{_number(model.step_gflops_per_s)} GFLOP/s{_peak(model.step_of_peak)}"),
-        ("peak", _peaks(model)),
-        ("Tensor Cores", _tensor_cores(model)),
+        ("peak", f"{peaks} GFLOP/s of large matrix products" if peaks else "not known; --matmul_peak_gflops gives one"),
+        ("Tensor Cores", f"{eligible}; {used}"),
         *((f"{device} idle", f"{_percent(share)} of a step") for device, share in model.gpu_idle.items()),
     ]
 
@@ -59,7 +64,7 @@ def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> 
     phases = PHASES if scopes else ()
     rows = [
         (
-            _indented(row.path) if scopes else row.path,
+            "  " * row.path.count("/") + row.path.rpartition("/")[2] if scopes else row.path,
             _ms(row.time_us),
             _percent(row.share),
             *(_ms(row.by_phase[phase]) if row.by_phase[phase] else "" for phase in phases),
@@ -147,12 +152,6 @@ def _kernels(ops: Iterable[OpRow]) -> Iterator[str]:
         yield from table(("operation", "Tensor Cores", "launches", "us", "min", "max", "kernel"), rows, left=(0, 1, 6))
 
 
-def _operations(model: ModelTable) -> str:
-    total = model.total
-    often = f"{total.ops} of them, {total.calls:.0f} calls a step, {total.time_us / model.step_us:.2f} at a time"
-    return f"{_ms(total.time_us)} ms a step: {often}"
-
-
 def _products(model: ModelTable) -> str:
     total = model.total
     if not total.gflop:
@@ -162,28 +161,12 @@ def _products(model: ModelTable) -> str:
     return f"{model.products}, {share} of the sum: {_number(total.gflop)} GFLOP{rate}"
 
 
-def _peaks(model: ModelTable) -> str:
-    peaks = ", ".join(f"{dtype} {rate:.1f}" for dtype, rate in model.matmul_peak_gflops.items())
-    return f"{peaks} GFLOP/s of large matrix products" if peaks else "not known; --matmul_peak_gflops gives one"
-
-
-def _tensor_cores(model: ModelTable) -> str:
-    eligible = f"{model.eligible} of {model.products} products eligible, {_percent(model.total.eligible)} of the sum"
-    used = "no trace of a GPU" if model.uses is None else f"used by {model.uses}, {_percent(model.total.uses)} of the sum"
-    return f"{eligible}; {used}"
-
-
 def _cores(row: OpRow) -> str:
     if row.uses:
         return "used"
     if row.eligible == 1:
         return "eligible"
     return f"{_percent(row.eligible)} eligible, {row.obstacle}" if row.eligible else row.obstacle
-
-
-def _indented(path: str) -> str:
-    *above, last = path.split("/")
-    return "  " * len(above) + last
 
 
 def _peak(share: float | None) -> str:
