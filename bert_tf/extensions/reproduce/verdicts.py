@@ -114,13 +114,14 @@ def compare(published: Published, measured: Measured) -> list[Row]:
     for outcome in measured.outcomes:
         seed = f", seed {outcome.seed}" if len(measured.outcomes) > 1 else ""
         of_outcomes += _of_outcome(rows, published, outcome, measured.examples["dev"], seed)
+    forms = {form.form: form.verdict == EQUAL for form in measured.forms if form.verdict != NOT_COMPARABLE}
     return [
         *of_outcomes,
         *_of_examples(rows, published, measured),
         *_of_features(rows, published, measured),
         *_of_variables(rows, published, measured),
         _memory(rows, published, *measured.device),
-        _log(rows, measured),
+        rows.all_of("forms of log lines", forms),
     ]
 
 
@@ -160,7 +161,8 @@ def _of_outcome(rows: _Rows, published: Published, outcome: Outcome, dev_example
         ("examples/s", published.examples_per_second, outcome.examples_per_second),
         ("steps/s", published.steps_per_second, outcome.steps_per_second),
     ):
-        yield rows.row(f"{what}{seed}", shown, ours, _speed(slowest, ours), (HARDWARE, DATA, WEIGHTS))
+        verdict = (WITHIN if ours >= slowest else OUTSIDE), f"the slowest line of the log has {slowest}"
+        yield rows.row(f"{what}{seed}", shown, ours, verdict, (HARDWARE, DATA, WEIGHTS))
 
 
 def _exact(published: object, measured: object) -> Verdict:
@@ -182,10 +184,6 @@ def _loss(published: float, measured: float) -> Verdict:
     if round(measured, 7) == published:
         return EQUAL, ""
     return NOT_COMPARABLE, "another random draw, and no range is published; --seeds shows the spread"
-
-
-def _speed(slowest: float, measured: float) -> Verdict:
-    return (WITHIN if measured >= slowest else OUTSIDE), f"the slowest line of the log has {slowest}"
 
 
 def _of_examples(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
@@ -237,8 +235,3 @@ def _memory(rows: _Rows, published: Published, kind: str, model: str, limit_mb: 
     else:
         verdict = EQUAL, "the run fits into it"
     return rows.row("GPU memory, MB", wanted, limit_mb or "no limit", verdict)
-
-
-def _log(rows: _Rows, measured: Measured) -> Row:
-    comparable = [form for form in measured.forms if form.verdict != NOT_COMPARABLE]
-    return rows.all_of("forms of log lines", {form.form: form.verdict == EQUAL for form in comparable})
