@@ -111,7 +111,11 @@ def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Exten
     after = WordPieceTokenizer(done.vocabulary, lower_case=before.lower_case)
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         _write(folder, model, after, dict(zip(done.rows, (before.vocabulary.ids(new.pieces) for new in chosen))))
-        (folder / ADDED).write_text(_table(chosen, done.rows), encoding="utf-8")
+        table = [("row", "word", "pieces", "times", "saved")]
+        table += [
+            (str(row), new.word, " ".join(new.pieces), str(new.times), str(new.saved)) for row, new in zip(done.rows, chosen)
+        ]
+        (folder / ADDED).write_text("".join("\t".join(line) + "\n" for line in table), encoding="utf-8")
         models.note(folder, "extend", [model.checkpoint], words=len(chosen))
     sizes = len(before.vocabulary), len(after.vocabulary)
     fertilities = {} if counts is None else {"before": fertility_of(counts, before), "after": fertility_of(counts, after)}
@@ -200,12 +204,6 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
         text = documents.to_json(record, indent=2, sort_keys=True) + "\n"
         (folder / run_layout.RECORD).write_text(text, encoding="utf-8")
     models.write_record(folder, model)
-
-
-def _table(chosen: tuple[NewWord, ...], rows: tuple[int, ...]) -> str:
-    lines = [("row", "word", "pieces", "times", "saved")]
-    lines += [(str(row), new.word, " ".join(new.pieces), str(new.times), str(new.saved)) for row, new in zip(rows, chosen)]
-    return "".join("\t".join(line) + "\n" for line in lines)
 
 
 def _lines(done: Extended) -> Iterator[str]:

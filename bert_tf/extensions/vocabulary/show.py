@@ -137,13 +137,12 @@ def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
 
 
 def fertility_lines(fertilities: Mapping[str, Fertility]) -> Iterator[str]:
-    yield from table(_HEAD, [(name, *_cells(fertility)) for name, fertility in fertilities.items()])
-
-
-def _cells(fertility: Fertility) -> Sequence[str]:
-    shares = (f"{100 * share:.2f} %" for share in (fertility.cut_share, fertility.unknown_share))
-    counts = (f"{number:,}" for number in (fertility.words, fertility.pieces))
-    return *counts, f"{fertility.pieces_a_word:.4f}", *shares, f"{fertility.tokens_a_sentence:.2f}"
+    rows = []
+    for name, fertility in fertilities.items():
+        counts = (f"{number:,}" for number in (fertility.words, fertility.pieces))
+        shares = (f"{100 * share:.2f} %" for share in (fertility.cut_share, fertility.unknown_share))
+        rows.append((name, *counts, f"{fertility.pieces_a_word:.4f}", *shares, f"{fertility.tokens_a_sentence:.2f}"))
+    yield from table(_HEAD, rows)
 
 
 def shortened(words: Iterable[str], most: int = 20) -> str:
