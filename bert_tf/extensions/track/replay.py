@@ -84,7 +84,8 @@ def read_contents(run: Run) -> Contents:
         for evaluated in run.evaluated
         for point in _results(evaluated, "" if evaluated is run.own else f"{evaluated.task}/", last)
     ]
-    sweep = sweep_of(run.folder)
+    sweep, paths = sweep_of(run.folder), [run.folder / name for name in FILES]
+    own = [path for path in paths if path.is_file() and not atomic.is_link_out(path)]  # a stranger's run may link to anything
     trained = run.stopped_at is not None or last >= (run.planned_steps or 1)
     return Contents(
         dict(_flat(run.training)),
@@ -95,7 +96,7 @@ def read_contents(run: Run) -> Contents:
         },
         sorted(series, key=lambda point: point.step),
         results,
-        dict(_digests(run.folder)),
+        {path.name: files.digest(path) for path in own},
         FINISHED if trained or results else KILLED,
     )
 
@@ -127,12 +128,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield _name(f"{prefix}{key}"), value if isinstance(value, str) else documents.to_json(value)
-
-
-def _digests(folder: Path) -> Iterator[tuple[str, str]]:
-    for name in FILES:
-        if (folder / name).is_file() and not atomic.is_link_out(folder / name):  # a stranger's run may link to anything
-            yield name, files.digest(folder / name)
 
 
 @dataclasses.dataclass(frozen=True)
