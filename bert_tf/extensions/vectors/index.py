@@ -199,7 +199,10 @@ class _Npz:
         self.width = self._vectors.shape[1]
 
     def blocks(self) -> Iterator[Array]:
-        checksum = self._header_sum()
+        with open(self._path, "rb") as file:
+            file.seek(self._start)
+            header = file.read(self._vectors.offset - self._start)  # type: ignore[attr-defined]
+        checksum = zlib.crc32(header)
         for block in _blocks_of(self._vectors):
             if self._unchecked_sum is not None:
                 checksum = zlib.crc32(block.data, checksum)
@@ -207,11 +210,6 @@ class _Npz:
         if self._unchecked_sum not in (None, checksum):
             raise ValueError(f"the checksum of {VECTORS}.npy is another one")
         self._unchecked_sum = None  # one pass is enough
-
-    def _header_sum(self) -> int:
-        with open(self._path, "rb") as file:
-            file.seek(self._start)
-            return zlib.crc32(file.read(self._vectors.offset - self._start))  # type: ignore[attr-defined]
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
         wanted, count = set(numbers), 0
