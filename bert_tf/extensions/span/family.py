@@ -174,10 +174,8 @@ def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     patterns: Mapping[str, Sequence[str]] = {}
     if name in _VERSIONS:
         by_split = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
-        patterns = {
-            **by_split,
-            TEST: (*by_split[TEST], *by_split[DEV]),
-        }  # as published, dev is predicted if there is no test file
+        # As published, dev is predicted if there is no test file.
+        patterns = {**by_split, TEST: (*by_split[TEST], *by_split[DEV])}
     return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, patterns)
 
 

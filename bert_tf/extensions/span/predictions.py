@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf.extensions.span.decoding import Candidate, Found
 from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.io import documents
+from bert_tf.metrics.probabilities import softmax
 from bert_tf.tasks.predictions import Id, Number, Place, Share, hints_of, json_schema, object_schema
 
 _LOG = logging.getLogger(__name__)
@@ -75,18 +76,12 @@ def chosen(guid: str, decoded: Found, threshold: float | None) -> Prediction:
         odds = decoded.none.score - candidates[0].score if candidates else None
         candidates = sorted([*candidates, decoded.none], key=lambda candidate: -candidate.score)
     candidates = candidates or [decoded.none]
-    probabilities = _softmax([candidate.score for candidate in candidates])
+    probabilities = softmax(np.array([candidate.score for candidate in candidates])).tolist()
     is_none = threshold is not None and (odds is None or odds > threshold)
     rank = next((n for n, candidate in enumerate(candidates) if bool(candidate.text) != is_none), 0)
     best = candidates[rank]
     listed = tuple(zip(candidates, probabilities))
     return Prediction(guid, best.text, probabilities[rank], best.start, best.end, best.window, odds, listed)
-
-
-def _softmax(scores: Sequence[float]) -> list[float]:
-    shifted = np.exp(np.array(scores) - max(scores))
-    shares: list[float] = (shifted / shifted.sum()).tolist()
-    return shares
 
 
 def cells(examples: Sequence[SpanExample], predictions: Predictions) -> Iterator[list[Any]]:

@@ -56,7 +56,6 @@ class SpanExample:
 QUESTION, CONTEXT, ANSWER, START, ID, TITLE = "question", "context", "answer", "start", "id", "title"
 _ANSWERS, _LISTS = "answers", {"text": ANSWER, "answer_start": START}  # of `datasets`
 _ORDER = (QUESTION, CONTEXT, ANSWER, START)  # of rows that are sequences
-_NO_ANSWER = "the question has no answer; --version_2_with_negative (--task_name=SQuAD2) allows that"
 
 
 def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none: bool) -> SpanExample:
@@ -95,7 +94,7 @@ def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tupl
     """Returns the answers of a row; an unknown start (from 0) is that of the text if unique in the context."""
     listed = [cells.text(text, ANSWER) for text in _list(texts)]
     if not listed and not may_be_none:
-        raise RowError(_NO_ANSWER)
+        raise RowError("the question has no answer; --version_2_with_negative (--task_name=SQuAD2) allows that")
     firsts = [_start(value) for value in _list(starts)] or [_once(text, context) for text in listed]
     if listed and len(firsts) != len(listed):
         raise RowError(f"{len(listed)} answers and {len(firsts)} values of {START!r}")
@@ -208,7 +207,10 @@ class Reader:
         guid = cells.name(_member(question, ID), ID)
         values = {QUESTION: _member(question, QUESTION), CONTEXT: context, TITLE: title}
         if split != TEST:
-            listed = [] if _is_impossible(question) else _items(question, "answers")
+            impossible = _member(question, "is_impossible", False)
+            if not (impossible is None or isinstance(impossible, bool)):
+                raise RowError(f"'is_impossible' is neither true nor false: {impossible!r:.80}; write it without quotes")
+            listed = [] if impossible else _items(question, "answers")
             values[ANSWER] = [_member(answer, "text") for answer in listed]
             values[START] = [_member(answer, "answer_start") for answer in listed]
         return to_example(values, guid, labelled=split != TEST, may_be_none=self.may_be_none)
@@ -249,13 +251,6 @@ def _member(parent: Any, name: str, default: Any = None) -> Any:
     if name not in parent and default is None:
         raise RowError(f"no {name!r} in the object")
     return parent.get(name, default)
-
-
-def _is_impossible(question: Any) -> bool:
-    value = _member(question, "is_impossible", False)
-    if not (value is None or isinstance(value, bool)):
-        raise RowError(f"'is_impossible' is neither true nor false: {value!r:.80}; write it without quotes")
-    return bool(value)
 
 
 def _items(parent: Any, name: str) -> list[Any]:
