@@ -17,7 +17,7 @@ from bert_tf.extensions.tags import words as rules
 
 _BLANK, _WORD, _DIGIT, _ALPHA, _JOINT, _OF_NUMBERS, _APOSTROPHE = (1 << bit for bit in range(7))
 _LETTER = 1 << 7  # the number of a clitic letter is multiplied by it
-_BITS = 7  # per character of an abbreviation, see `_key`
+_BITS = 7  # per character of an abbreviation
 _LONGEST = max(map(len, rules.SHORT))
 _LETTERS = sorted(set("".join(rules.CLITICS)))
 
@@ -80,16 +80,13 @@ def _is_short(points: tf.Tensor, traits: tf.Tensor, begins: tf.Tensor) -> tf.Ten
     is_period = tf.equal(points, ord("."))
     alternates = tf.math.segment_min(tf.cast(tf.equal(tf.equal(number % 2, 1), is_period), tf.int32), word) > 0
     is_initials = alternates & tf.gather(_has(traits, _ALPHA), first)
+    # Letters of ASCII, packed into an integer that is unique among texts of any length.
     key = tf.cast(tf.minimum(points, (1 << _BITS) - 1), tf.int64) * tf.bitwise.left_shift(
         tf.ones_like(points, tf.int64), tf.cast(_BITS * tf.minimum(number, _LONGEST), tf.int64)
     )
-    is_known = _is_any(tf.math.segment_sum(key, word), [_key(short) for short in rules.SHORT])
+    known = [sum(ord(letter) << _BITS * place for place, letter in enumerate(short)) for short in rules.SHORT]
+    is_known = _is_any(tf.math.segment_sum(key, word), known)
     return tf.gather(is_initials | is_known, word)
-
-
-def _key(short: str) -> int:
-    """Packs ASCII letters into an integer that is unique among texts of any length."""
-    return sum(ord(c) << _BITS * number for number, c in enumerate(short))
 
 
 def _at(chunk: tf.Tensor, values: tf.Tensor, step: int) -> tf.Tensor:

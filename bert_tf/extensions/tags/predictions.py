@@ -160,21 +160,14 @@ def _object(example: TagExample, prediction: TagPrediction) -> dict[str, Any]:
 _KEPT = 50  # of a split
 
 
-def most_confident(
-    examples: Sequence[TagExample], tagged: Sequence[TagPrediction], *, kept: int = _KEPT
-) -> list[dict[str, Any]]:
-    """Returns at most `kept` sentences with a wrong tag, by the most confident one."""
-    sureness = np.array([_sureness(example, prediction) for example, prediction in zip(examples, tagged)])
-    order = np.argsort(-sureness, kind="stable")[:kept]
-    return [_mistake(examples[n], tagged[n], float(sureness[n])) for n in order.tolist() if sureness[n] > 0]
-
-
-def _sureness(example: TagExample, prediction: TagPrediction) -> float:
-    """Returns the probability of the most confident wrong tag; 0 if all are right."""
-    wrong = (
-        score for tag, predicted, score in zip(example.label or (), prediction.label, prediction.scores) if tag != predicted
-    )
-    return max(wrong, default=0.0)
+def most_confident(examples: Sequence[TagExample], tagged: Sequence[TagPrediction]) -> list[dict[str, Any]]:
+    """Returns sentences with a wrong tag, by the most confident one."""
+    sureness = []  # probability of the most confident wrong tag; 0 if all are right
+    for example, prediction in zip(examples, tagged):
+        words = zip(example.label or (), prediction.label, prediction.scores)
+        sureness.append(max((score for tag, predicted, score in words if tag != predicted), default=0.0))
+    order = np.argsort(-np.array(sureness), kind="stable")[:_KEPT]
+    return [_mistake(examples[n], tagged[n], sureness[n]) for n in order.tolist() if sureness[n] > 0]
 
 
 def _mistake(example: TagExample, prediction: TagPrediction, sureness: float) -> dict[str, Any]:
