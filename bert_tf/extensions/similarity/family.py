@@ -117,8 +117,7 @@ class SimilarityFamily(Family):
         """Returns [E, 2, D] vectors, averaged over the windows of a text."""
         if not examples:
             return np.zeros([0, 2, 0], np.float32)
-        begins = np.diff(features.targets[SIDES.name], prepend=1) != 0  # texts take turns
-        first_rows = np.flatnonzero(begins)
+        first_rows = np.flatnonzero(np.diff(features.targets[SIDES.name], prepend=1))  # texts take turns
         rows = np.diff(first_rows, append=len(features))  # of each text
         sums = np.add.reduceat(outputs["vectors"].astype(np.float64), first_rows)  # [2 E, D]
         means: Vectors = (sums / rows[:, None]).astype(np.float32).reshape(len(examples), 2, -1)
