@@ -85,15 +85,12 @@ class OnceForAll(Once):
         self.path = (*self.path, (stage, tokens, self._digests.get(weights, "")))
         built = self._shared.of_graph()
         if self.path not in built:
-            made = make()
-            built[self.path] = _feedable(made) if isinstance(stage, int) else made
+            made: Any = make()
+            if isinstance(stage, int):  # the shape of one that is fed would be lost
+                made = tf.ensure_shape(tf.identity(made), made.shape)
+            built[self.path] = made
         result: T = built[self.path]
         return result
-
-
-def _feedable(rows: Any) -> tf.Tensor:
-    """The same tensor; the shape of one that is fed would be lost."""
-    return tf.ensure_shape(tf.identity(rows), rows.shape)
 
 
 @dataclasses.dataclass(frozen=True)
