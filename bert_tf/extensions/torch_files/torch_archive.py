@@ -52,7 +52,7 @@ class TorchArchive:
         """Raises CheckpointError for any file but one of tensors."""
         self._path = path
         self._last: tuple[str, Array] | None = None  # the storage that was read last, as bytes
-        with self._errors() as file:
+        with _Opened(self._path) as file:
             begin = file.read(len(_LEGACY))
             if begin == _LEGACY:
                 raise CheckpointError(f"{path}: written by PyTorch before 1.6, in a form that is not read; {_ADVICE}")
@@ -81,7 +81,7 @@ class TorchArchive:
     def _storage(self, tensor: StoredTensor) -> Array:
         key = tensor.storage.key
         if self._last is None or self._last[0] != key:
-            with self._errors() as file:
+            with _Opened(self._path) as file:
                 record = self._records[self._name(key)]
                 self._last = key, np.frombuffer(_content(file, record, most=record.size), np.uint8)
         values = self._last[1]
@@ -108,9 +108,6 @@ class TorchArchive:
 
     def _name(self, key: str) -> str:
         return f"{self._root}/data/{key}"
-
-    def _errors(self) -> _Opened:
-        return _Opened(self._path)
 
 
 class _Opened:
