@@ -78,11 +78,11 @@ def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
 
 
 def most_confident_mistakes(
-    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, *, kept: int = _KEPT
+    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary
 ) -> list[dict[str, Any]]:
-    """Returns at most `kept` masked words with the most confident wrong prediction, each in its text."""
+    """Returns masked words with the most confident wrong prediction, each in its text."""
     sureness = np.where(predictions.right, -np.inf, predictions.best_log_probs[:, 0])
-    places = np.argsort(-sureness, kind="stable")[: min(kept, int((~predictions.right).sum()))]
+    places = np.argsort(-sureness, kind="stable")[: min(_KEPT, int((~predictions.right).sum()))]
     return [_mistake(predictions, examples, vocabulary, slot) for slot in places.tolist()]
 
 

@@ -126,7 +126,6 @@ def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
     return examples.vocabulary
 
 
-_IN_FOLDER = ("train.txt", "held_out.txt")
 _SECOND = "phase2"
 
 
@@ -164,7 +163,7 @@ class PretrainingTask(Splits):
         """Fills in the files of the folder if the settings name none."""
         if not self.reads_folder:
             return self._settings
-        trained, held_out = (os.path.join(data_dir, name) for name in _IN_FOLDER)
+        trained, held_out = (os.path.join(data_dir, name) for name in ("train.txt", "held_out.txt"))
         return dataclasses.replace(self._settings, input_file=trained, held_out_file=held_out)
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:

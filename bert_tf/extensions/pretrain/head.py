@@ -100,7 +100,9 @@ class PretrainingHead(Head):
             bias = tf1.get_variable(_WORD_BIAS, [config.vocab_size], initializer=tf1.zeros_initializer())
             ids = tf.reshape(features[_IDS.name], [-1])  # [B S]
             if encoded.words is None:
-                of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
+                with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+                    words = tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])  # those of the inputs
+                of_places = _of_all_words(rows, layout.pack(ids), words, bias, execution.dtype)
             else:
                 true, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
                 of_places = {_LOG_PROBS: sampled_log_probabilities(rows, true, drawn, bias, execution.dtype)}
@@ -147,12 +149,6 @@ def _transformed(rows: tf.Tensor, config: BertConfig, execution: Execution) -> t
         rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
         of_head = dataclasses.replace(config, hidden_act=ENCODERS[config.model_type].masked_words_act or config.hidden_act)
         return layers.layer_norm(layers.activation(rows, of_head, execution), config, execution)
-
-
-def _word_table(config: BertConfig) -> tf.Variable:
-    """The word vectors [V, D], shared with the inputs."""
-    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
-        return tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])
 
 
 def _of_all_words(

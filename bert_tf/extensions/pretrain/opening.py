@@ -56,18 +56,15 @@ class SplitFiles(Unopened):
         named = (settings.held_out_file if of_file else trained_on) or ""
         _refuse_both(trained_on, settings.held_out_file)
         paths = find(named)
-        limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
+        most = settings.max_predictions_per_seq
+        if self.second:
+            most = settings.phase2_max_predictions_per_seq or -(-most * length // opening.max_seq_length)
+        limit = _Limit(length, most, "phase2_" * self.second)
         if shards := records.shards_of(paths):
             return self._of_shards(shards, opening, limit, apart=of_file or self.purpose != DEV)
         _refuse_other_documents(settings)
         whole = of_file or (self.purpose != DEV and settings.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
-
-    def _max_predictions(self, first: int, length: int) -> int:
-        settings = self.settings
-        if not self.second:
-            return settings.max_predictions_per_seq
-        return settings.phase2_max_predictions_per_seq or -(-settings.max_predictions_per_seq * length // first)
 
     def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
         """Returns rows of all documents (`whole`), of the training documents, or of the held-out ones."""

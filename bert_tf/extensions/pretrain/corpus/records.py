@@ -244,7 +244,13 @@ def _check_fingerprint(manifest: Path, path: str, vocabulary: Vocabulary) -> Non
 
 def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
     """Location of each row of the files; cached in `folder`."""
-    state = [[os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths if _is_file(path)]
+    state = []
+    for path in paths:
+        try:
+            files.check_plain(path)
+        except OSError as error:
+            raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
+        state.append([os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns])
     key = hashlib.sha256(json_documents.to_json(state).encode()).hexdigest()
     record = appending.record(folder)
     if record is None or record["key"] != key:
@@ -258,14 +264,6 @@ def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
             writer.finish()
     (index,) = appending.mapped(folder, _TYPES)
     return index
-
-
-def _is_file(path: str) -> bool:
-    try:
-        files.check_plain(path)
-    except OSError as error:
-        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
-    return True
 
 
 def _mapped(path: str) -> mmap.mmap:

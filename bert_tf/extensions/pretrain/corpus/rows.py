@@ -253,12 +253,9 @@ def _truncated(a: tuple[int, int], b: tuple[int, int], most: int, draws: random.
     each, odd = divmod(surplus - of_longer, 2)
     too_much = each, each + odd  # of equal lengths, B loses the odd token
     too_much = (each + of_longer, each + odd) if lengths[0] > lengths[1] else (each, each + odd + of_longer)
-    starts = [span[0] + _heads(draws, count) for span, count in zip((a, b), too_much)]
-    return starts[0], lengths[0] - too_much[0], starts[1], lengths[1] - too_much[1]
-
-
-def _heads(draws: random.Random, tosses: int) -> int:
-    return bin(draws.getrandbits(tosses)).count("1") if tosses else 0
+    # A toss of a coin for each token to drop: heads are dropped from the start.
+    heads = [bin(draws.getrandbits(count)).count("1") for count in too_much]
+    return a[0] + heads[0], lengths[0] - too_much[0], b[0] + heads[1], lengths[1] - too_much[1]
 
 
 def _full(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
