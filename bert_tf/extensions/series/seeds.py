@@ -91,13 +91,9 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _runs(config: RunSpec, task: Task | None) -> list[Run]:
-    seeds = config.extensions.series.seed_numbers
-    return [
-        Run(seed, _of_seed(config, seed), f"Seed {seed}, {number} of {len(seeds)}", lambda: task)
-        for number, seed in enumerate(seeds, start=1)
-    ]
-
-
-def _of_seed(config: RunSpec, seed: int) -> RunSpec:
-    folder = str(config.output.folder / f"seed-{seed}")
-    return config.replaced({**defaults(SeriesSettings), "seed": seed, "output_dir": folder})
+    seeds, runs = config.extensions.series.seed_numbers, []
+    for number, seed in enumerate(seeds, start=1):
+        folder = str(config.output.folder / f"seed-{seed}")
+        of_seed = config.replaced({**defaults(SeriesSettings), "seed": seed, "output_dir": folder})
+        runs.append(Run(seed, of_seed, f"Seed {seed}, {number} of {len(seeds)}", lambda: task))
+    return runs
