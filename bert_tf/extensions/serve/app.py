@@ -116,7 +116,9 @@ class _Paths:
     async def _answered(self, request: Request, call: str, model: int | None) -> list[Answered]:
         with self._service.place():
             body = await _body(request, self._service)
-            _refuse_encoded(request)
+            how = request.headers.get("content-encoding", AS_IT_IS)
+            if how.strip().lower() != AS_IT_IS:
+                raise encoded(how)
             answers = await _unless_gone(request, self._service.answer(call, body, model))
         request.scope["state"].update(rows=sum(len(one.values) for one in answers), tokens=answers[0].tokens)
         return answers
@@ -198,12 +200,6 @@ async def _body(request: Request, service: Service) -> bytes:
             raise too_large
         body += part
     return bytes(body)
-
-
-def _refuse_encoded(request: Request) -> None:
-    how = request.headers.get("content-encoding", AS_IT_IS)
-    if how.strip().lower() != AS_IT_IS:
-        raise encoded(how)
 
 
 async def _unless_gone(request: Request, answer: Awaitable[list[Answered]]) -> list[Answered]:

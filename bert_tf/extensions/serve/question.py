@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
@@ -53,18 +53,14 @@ def read_several(
             raise Refusal(error.status, f"model {model.name}: {error.message}", error.headers) from error
         examples.append(of_model)
         of_trunks.setdefault(model.trunk, []).append(of_texts)
-    tokens = _computed(of_trunks.values())
+    # Once for the models of a trunk: layers above those that they share are not counted.
+    once = [[max(of_row) for of_row in zip(*of_models)] for of_models in of_trunks.values()]
+    tokens = [sum(of_row) for of_row in zip(*once)]
     _refuse_many(tokens, limits, f", counted for each of {len(of_trunks)} encoders" if len(of_trunks) > 1 else "")
     return numbers, [
         Part(PREDICT, [example for of_model in examples for example in of_model[part]], sum(tokens[part]), options, numbers)
         for part in _slices(tokens, batch_tokens)
     ]
-
-
-def _computed(of_trunks: Collection[Sequence[Sequence[int]]]) -> list[int]:
-    """Tokens of each row, once for the models of a trunk: layers above those that they share are not counted."""
-    once = [[max(of_row) for of_row in zip(*of_models)] for of_models in of_trunks]
-    return [sum(of_row) for of_row in zip(*once)]
 
 
 def _refuse_many(tokens: Sequence[int], limits: Limits, counted: str = "") -> None:

@@ -127,14 +127,15 @@ class Queue:
             self._closed = True
             self._changed.notify_all()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self) -> None:
+        """Ends what waits with GoneError."""
         with self._changed:
             waiting = [one for _, parts in self._requests for one in parts]
             self._requests.clear()
             self._tokens = 0
         for one in waiting:
             if _begins(one):
-                one.answer.set_exception(error)
+                one.answer.set_exception(GoneError())
 
 
 def _begins(one: Waiting) -> bool:

@@ -184,7 +184,12 @@ class Server(uvicorn.Server):
 
 def run(config: ServeConfig, verbosity: int) -> None:
     """See `command.run_service`."""
-    _allow_files(config.limits.max_connections + _OTHER_FILES)
+    most = config.limits.max_connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # open files and sockets; the usual default is about a thousand
+    if soft != resource.RLIM_INFINITY and soft < most:
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     with contextlib.closing(listening(config.address)) as listener:
         asyncio.run(_serve(config, listener, verbosity))
 
@@ -212,22 +217,16 @@ def listening(address: Address) -> socket.socket:
     return listener
 
 
-def _allow_files(most: int) -> None:
-    """Raises the limit of open files and sockets as far as the system allows; the usual default is about a thousand."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-
-
 async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -> None:
     served = service.of(config, verbosity=verbosity, cores=cgroup.granted_cpus)
     server = Server(app.make(served, config.address), config, stopping=served.stop)
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).setLevel(logging.ERROR)  # clients receive their own errors
-    _on_hangup(served.request_reload)
-    log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", *_place(listener), ", ".join(config.runs))
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # only the main thread can handle signals
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, served.request_reload)
+    host, port = listener.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", host, port, ", ".join(config.runs))
     await until_signal(served, server, listener)
 
 
@@ -250,13 +249,3 @@ async def until_signal(served: Service, server: Server, listener: socket.socket)
         served.kill()
     if server.force_exit:
         raise KeyboardInterrupt
-
-
-def _place(listener: socket.socket) -> tuple[str, int]:
-    host, port = listener.getsockname()[:2]
-    return (f"[{host}]" if ":" in host else host), port
-
-
-def _on_hangup(reload: Callable[[], None]) -> None:
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # only the main thread can handle signals
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)

@@ -22,11 +22,9 @@ from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.serve import forms
 from bert_tf.extensions.serve.call import PREDICT, Failed, Part, as_json, every
 from bert_tf.extensions.serve.settings import ServeConfig, together
-from bert_tf.features.columns import Features
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
-from bert_tf.tasks.base import Family, Outputs
 from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:
@@ -236,10 +234,10 @@ class ServedTogether:
         features = {number: models[number].reader.features(of_model) for number, of_model in examples.items()}
         engine = self._engine  # loads the weights, if only for `load`
         outputs = engine.outputs(features) if features else {}
-        answers = {
-            number: iter(_listed(model.family, outputs[number], features[number], examples[number]))
-            for number, model in models.items()
-        }
+        answers = {}
+        for number, model in models.items():
+            predictions = model.family.predictions(outputs[number], features[number], examples[number])
+            answers[number] = iter(model.family.listed(predictions, examples[number]))
         return [
             [as_json(next(answers[number])) for number, of_model in part.of_models(part.examples) for _ in of_model]
             for part in parts
@@ -252,7 +250,3 @@ def _description(served: Served) -> Description:
     copies = 2 if set(own.calls) != {PREDICT} and model.trained.has_checkpoint else 1
     trunk = extension.load(together().computes_several).trunk(model.trained)
     return dataclasses.replace(own, trunk=trunk, weight_bytes=model.weight_bytes * copies)
-
-
-def _listed(family: Family, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Sequence[Any]:
-    return family.listed(family.predictions(outputs, features, examples), examples)

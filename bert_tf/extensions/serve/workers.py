@@ -24,7 +24,7 @@ from bert_tf.errors import BertError
 from bert_tf.extensions.serve import worker
 from bert_tf.extensions.serve.call import Failed, Part
 from bert_tf.extensions.serve.metrics import Metrics
-from bert_tf.extensions.serve.queue import Answer, GoneError, Queue, Waiting
+from bert_tf.extensions.serve.queue import Answer, Queue, Waiting
 from bert_tf.extensions.serve.refusal import INTERNAL, UNUSABLE, Refusal
 from bert_tf.extensions.serve.settings import ServeConfig
 from bert_tf.extensions.serve.worker import Description
@@ -113,7 +113,7 @@ class Workers:
     def kill(self) -> None:
         self._is_killed = True
         self.retire()
-        self.queue.fail(GoneError())
+        self.queue.fail()
         for process in list(self._processes.values()):
             process.kill()
 
@@ -149,7 +149,7 @@ class Workers:
             return False
         if self._closing.is_set():
             if not self._computing:
-                self.queue.fail(GoneError())
+                self.queue.fail()
             return False
         with self._lock:  # several may fail at once
             if not self.all.done():

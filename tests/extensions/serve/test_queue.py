@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from bert_tf.extensions.serve.call import Part
-from bert_tf.extensions.serve.queue import Queue
+from bert_tf.extensions.serve.queue import GoneError, Queue
 
 
 def part(name, tokens=10):
@@ -75,8 +75,8 @@ def test_what_nobody_waits_for_is_left_out_and_what_waits_may_be_failed():
     assert names(waiting.take(1)) == ["b"]
     waiting = queue()
     (one,) = waiting.put([part("a")])
-    waiting.fail(KeyError("gone"))
-    with pytest.raises(KeyError):
+    waiting.fail()
+    with pytest.raises(GoneError):
         one.answer.result(0)
     assert (waiting.tokens, waiting.take(0.01)) == (0, [])
 
