@@ -96,8 +96,7 @@ class Leader:
         runs; by default it writes sweep.tsv.
         """
         self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
-        ordered = sorted(runs, key=lambda run: -run.cost)  # ties: in the order of the file
-        self._waiting = {run.name: run for run in ordered}
+        self._waiting = {run.name: run for run in sorted(runs, key=lambda run: -run.cost)}  # ties: in the order of the file
         self._spread = spread
         self._started: dict[str, _Started] = {}  # by name
         self._results: dict[str, table.Result] = {}

@@ -247,7 +247,10 @@ def axis(name: str, values: Sequence[Any], *, few: int = _FEW) -> Axis:
     if not numeric or len(set(values)) <= few:
         return _of_choices(name, values, numeric=numeric)
     low, high = float(min(values)), float(max(values))
-    is_log = low > 0 and high / low >= _LOG_FROM and _is_more_even_by_log(values, low, high)
+    is_log = low > 0 and high / low >= _LOG_FROM
+    if is_log:  # the results do not say how a range was drawn; on its own scale the median is near the middle
+        by_log, linear = (abs(float(np.median(_places(values, low, high, is_log=scale))) - 0.5) for scale in (True, False))
+        is_log = by_log < linear
     ticks = log_ticks(low, high) if is_log else linear_ticks(low, high)
     places, at_ticks = (_places(numbers, low, high, is_log=is_log) for numbers in (values, ticks))
     return Axis(wrapped(name), places, [(position, label(tick)) for position, tick in zip(at_ticks, ticks)])
@@ -265,12 +268,6 @@ def _places(values: Sequence[float], low: float, high: float, *, is_log: bool) -
     scaled, ends = np.asarray(values, np.float64), np.array([low, high])
     scaled, ends = (np.log(scaled), np.log(ends)) if is_log else (scaled, ends)
     return [round(float(position), 4) for position in (scaled - ends[0]) / (ends[1] - ends[0])]
-
-
-def _is_more_even_by_log(values: Sequence[float], low: float, high: float) -> bool:
-    """The results do not say how a range was drawn; on its own scale the median is near the middle."""
-    by_log, linear = (abs(float(np.median(_places(values, low, high, is_log=is_log))) - 0.5) for is_log in (True, False))
-    return by_log < linear
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -292,7 +292,9 @@ def planned(
     known = {} if known is None else known
     key = f"{task} {config.of_task} {config.data.data_dir}"
     if key not in known:
-        known[key] = _measured(get_task(task, config.of_task), config.data.data_dir, environment)
+        read = get_task(task, config.of_task)
+        data_dir = sources.find_data(read, config.data.data_dir, environment=environment).folder
+        known[key] = _Data(f"eval_{read.family.metrics[0]}", _extent(read, data_dir, TRAIN), _extent(read, data_dir, DEV))
     data, best = known[key], config.train.best_metric
     metric = f"eval_{best}" if best and not is_cost(best) else data.metric
     return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=metric)
@@ -301,12 +303,6 @@ def planned(
 def assignments(varying: Mapping[str, Any]) -> list[str]:
     """Settings as name=value; numbers have four digits."""
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
-
-
-def _measured(task: Task, data_dir: str | None, environment: Mapping[str, str]) -> _Data:
-    """Estimates the sizes of a task's splits from those of its files; DataError if there are none."""
-    folder = sources.find_data(task, data_dir, environment=environment).folder
-    return _Data(f"eval_{task.family.metrics[0]}", _extent(task, folder, TRAIN), _extent(task, folder, DEV))
 
 
 def _cost(config: RunSpec, data: _Data) -> float:

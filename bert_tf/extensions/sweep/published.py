@@ -39,19 +39,17 @@ def points(file: SweepFile, trials: int) -> list[dict[str, Any]]:
 
 def _contained(file: SweepFile, name: str) -> list[Any]:
     wanted = GRID.get(name, (_DEFAULTS[name],))
-    contained = [value for value in wanted if _contains(file, name, value)]
+    if name in file.grid:
+        contained = [value for value in wanted if value in file.grid[name]]
+    else:
+        low, high = file.ranges[name].low, file.ranges[name].high
+        contained = [value for value in wanted if is_number(value) and low <= value <= high]
     left = ", ".join(str(value) for value in wanted if value not in contained)
     if not contained:
         raise FlagError(f"--with_grid: {name}: no published value ({left}) is in the file's list or range; add one")
     if left:
         log.info("--with_grid: %s: published values outside the file's list or range are left out: %s", name, left)
     return contained
-
-
-def _contains(file: SweepFile, name: str, value: Any) -> bool:
-    if name in file.grid:
-        return value in file.grid[name]
-    return is_number(value) and file.ranges[name].low <= value <= file.ranges[name].high
 
 
 def notes(results: Sequence[Result], folder: Path) -> Iterator[str]:

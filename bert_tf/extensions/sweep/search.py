@@ -18,7 +18,6 @@ from bert_tf.io import lock
 RANDOM, TPE = "random", "tpe"  # samplers
 
 _JOURNAL = "study.journal"
-_LISTS, _RANGES = "lists", "ranges"  # of a study's attributes
 _REDUCTION = 3  # a third of the runs go on from a rung; the next one is after three times as many steps
 _LARGEST_STEP = 1 << 62
 
@@ -164,8 +163,11 @@ class Search:
         Optuna compares settings by their place in a list, and takes a range of another kind for another setting.
         """
         lists = {name: list(values) for name, values in self._file.grid.items()}
-        ranges = {name: _kind_of_range(row) for name, row in self._file.ranges.items()}
-        for attribute, now in ((_LISTS, lists), (_RANGES, ranges)):
+        ranges = {}
+        for name, row in self._file.ranges.items():
+            numbers = "whole numbers" if isinstance(row.low, int) else "numbers"
+            ranges[name] = f"a range of {numbers}, {'with' if row.log else 'without'} log"
+        for attribute, now in (("lists", lists), ("ranges", ranges)):
             earlier = study.user_attrs.get(attribute)
             if earlier is None:
                 study.set_user_attr(attribute, now)
@@ -205,10 +207,6 @@ def pruned(run: PlannedRun, folder: Path) -> table.Result:
 
 def _name(task: str, number: int) -> str:
     return f"{task}-trial{number}"
-
-
-def _kind_of_range(row: plan.Range) -> str:
-    return f"a range of {'whole numbers' if isinstance(row.low, int) else 'numbers'}, {'with' if row.log else 'without'} log"
 
 
 def _opened(journal: Any, path: Path) -> Any:

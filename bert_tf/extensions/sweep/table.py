@@ -30,21 +30,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_number_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_number, value.values()))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 # What each field of a result's file may be.
 _OF_RESULT: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("name", "task", "metric"), _is_text),
-    **dict.fromkeys(("seed", "steps"), _is_count),
+    **dict.fromkeys(("seed", "steps"), lambda value: isinstance(value, int) and not isinstance(value, bool)),
     **dict.fromkeys(("collapsed", "error"), lambda value: value is None or _is_text(value)),
     "varying": lambda value: isinstance(value, dict),
-    "metrics": _is_number_by_name,
+    "metrics": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
     "seconds": is_number,
     "pruned": lambda value: isinstance(value, bool),
 }

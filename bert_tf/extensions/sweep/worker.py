@@ -18,7 +18,7 @@ from bert_tf.extensions.sweep import held_out, table
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, EXIT_TAKEN
 from bert_tf.io import lock
-from bert_tf.training.fine_tune import FineTuned, fine_tune
+from bert_tf.training.fine_tune import fine_tune
 
 
 def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
@@ -50,7 +50,10 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return EXIT_DONE
     began = time.monotonic()
     try:
-        done, more = _train(run)
+        if run.hold_out:
+            done, more = held_out.train(run.config, run.hold_out, os.environ)  # `more`: metrics of the held-out examples
+        else:
+            done, more = (run.train or fine_tune)(run.config, environment=os.environ), {}
     except BertError as error:
         table.write(folder, table.failed(run, str(error)))
         return EXIT_FAILED
@@ -64,10 +67,3 @@ def _trained(run: PlannedRun, folder: Path) -> int:
     seconds, metrics = time.monotonic() - began, {**done.finite_metrics, **more}
     table.write(folder, table.result(run, steps=done.step, metrics=metrics, seconds=seconds, collapsed=done.collapsed))
     return EXIT_DONE
-
-
-def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:
-    """Returns the trained run, and metrics besides those of its evaluation."""
-    if run.hold_out:
-        return held_out.train(run.config, run.hold_out, os.environ)
-    return (run.train or fine_tune)(run.config, environment=os.environ), {}
