@@ -166,7 +166,8 @@ def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunctio
 
 def choose_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
     """Name of the strategy: the requested one, else one that suits the devices; DeviceError if flags conflict."""
-    name = settings.strategy or _default_strategy(settings, devices, cluster)
+    several = len(devices) > 1 and not settings.device and not settings.place
+    name = settings.strategy or (MULTI_WORKER if cluster is not None else MIRRORED if several else ONE_DEVICE)
     for flag, strategies, reason in _RULES:
         value = getattr(settings, flag)
         if value and name not in strategies:
@@ -184,12 +185,6 @@ def choose_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: C
         )
     _refuse_reductions(settings, devices)
     return name
-
-
-def _default_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
-    if cluster is not None:
-        return MULTI_WORKER
-    return MIRRORED if len(devices) > 1 and not settings.device and not settings.place else ONE_DEVICE
 
 
 def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None:
