@@ -12,7 +12,6 @@ INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND = "input-bound", "host-bound", "compute-b
 COMMUNICATION_BOUND, TOO_SHORT = "communication-bound", "too short to tell"
 
 _BATCH_SIZE, _PARTS_FLAG = "--train_batch_size", "--gradient_accumulation_steps"
-_HIERARCHICAL = "--cross_device_ops=hierarchical"
 _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
@@ -79,7 +78,7 @@ def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, st
         ),
         COMMUNICATION_BOUND: (
             (by_nccl, "--all_reduce_alg=nccl", "adds up between GPUs directly"),
-            (in_groups, _HIERARCHICAL, "adds up in groups of neighbours, which suits GPUs without NVLink"),
+            (in_groups, "--cross_device_ops=hierarchical", "adds up in groups of neighbours, which suits GPUs without NVLink"),
             (True, _BATCH_SIZE, f"{rarely} ({_PARTS_FLAG} keeps it within the memory)"),
         ),
         COMPUTE_BOUND: (

@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # only several machines and placed models need them
 
 tf1 = tf.compat.v1
 
-_FIRST_GPU = "/device:GPU:0"
 MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "mirrored", "multi_worker", "central_storage"
 
 _CROSS_DEVICE_OPS = {
@@ -119,7 +118,7 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     strategy = make_strategy(planned.strategy, settings, planned.devices)
     config = devices.session_config(settings, xla=xla)
     # TensorFlow puts parts that --place does not name on the first GPU that it sees.
-    elsewhere = (_FIRST_GPU,) if settings.place else ()
+    elsewhere = ("/device:GPU:0",) if settings.place else ()
     of_tensors = memory.for_tensors(config, {*planned.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
     return Machine(config, planned, strategy, watch, of_tensors)
 
