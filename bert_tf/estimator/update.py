@@ -193,7 +193,7 @@ class Update:
 def _added_up(loss: tf.Tensor, gradients: Sequence[tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """Returns loss and gradients of all replicas; also marks their times, and adds up who wants to stop."""
     stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-    stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
+    stamps.mark_launched([*gradients, loss])  # free unless a hook fetches them
     stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
     (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
     *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])

@@ -100,7 +100,7 @@ def find(
 
 
 def find_all(
-    pattern: str, overrides: ModelOverrides, *, environment: Mapping[str, str], task: str | Task | None = None
+    pattern: str, overrides: ModelOverrides, *, environment: Mapping[str, str], task: str | Task | None
 ) -> list[Trained]:
     """Finds the models of all checkpoints that a pattern matches."""
     from bert_tf.batch import checkpoints
