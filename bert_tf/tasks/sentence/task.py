@@ -248,8 +248,8 @@ class LabelColumn:
         problem = cells.problem_of_bits([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
         if problem:
             raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
-        if self.ambiguous(counts):
-            raise DataError(self.ambiguous(counts), table.path)
+        if problem := self.ambiguous(counts):
+            raise DataError(problem, table.path)
         warn_of_labels(counts, table.path)
         return sorted_names(counts)
 
