@@ -263,14 +263,11 @@ def compile_warning(capability: Capability | None, build: Build, environment: Ma
     disabled = environment.get(NO_CACHE, "0") not in ("", "0")
     each = "at each start, since CUDA_CACHE_DISABLE is set" if disabled else "once for each user and driver"
     warning += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without any output"
-    if capability > _newest_of_libraries(build):
+    version = tuple(int(part) for part in (build.cuda_version or "").split(".") if part.isdecimal())
+    newest = next((newest for since, newest in _LIBRARIES if version >= since), (0, 0))
+    if capability > newest:
         return (
             f"{warning}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"
             f" CUDA {build.cuda_version}, older than the GPU (tensorflow#89272); --visible_gpus=none computes on the CPU"
         )
     return f"{warning}; in a container keep ~/.nv/ComputeCache, or CUDA_CACHE_PATH, on a volume"
-
-
-def _newest_of_libraries(build: Build) -> Capability:
-    version = tuple(int(part) for part in (build.cuda_version or "").split(".") if part.isdecimal())
-    return next((newest for since, newest in _LIBRARIES if version >= since), (0, 0))
