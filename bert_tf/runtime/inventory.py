@@ -110,8 +110,8 @@ def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> Ph
         model = _cpu_model() or platform.processor() or platform.machine() or None
         machine = psutil.virtual_memory()
         limit, free = cgroup.memory() or (machine.total, machine.available)  # a container's grant
-        sizes = min(machine.total, limit), min(machine.available, free)
-        return PhysicalDevice(device.name, "CPU", model, *(size // _BYTES_PER_MIB for size in sizes))
+        total, free = min(machine.total, limit), min(machine.available, free)
+        return PhysicalDevice(device.name, "CPU", model, total // _BYTES_PER_MIB, free // _BYTES_PER_MIB)
     gpu, details = paired.get(device.name, Gpu()), _details(device)
     capability = details.get("compute_capability")
     return PhysicalDevice(
