@@ -84,7 +84,8 @@ def main(argv: list[str]) -> int:
         _refuse_incomplete(str(name))
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    computes = _computes(name) and not any(map(_names_other_format, argv))
+    of_extension = _OF_EXTENSIONS.get(name)
+    computes = (of_extension.computes if of_extension else name in _COMPUTE) and not any(map(_names_other_format, argv))
     if computes and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
@@ -93,10 +94,6 @@ def main(argv: list[str]) -> int:
     from bert_tf.cli import command_line
 
     return command_line.main(argv[1:], operation(name))
-
-
-def _computes(name: str) -> bool:
-    return _OF_EXTENSIONS[name].computes if name in _OF_EXTENSIONS else name in _COMPUTE
 
 
 def _names_other_format(argument: str) -> bool:

@@ -196,18 +196,7 @@ class BertConfig:
         _check_type(kind)
         row = ENCODERS[kind]
         values = row.read(values)
-        missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
-        if missing:
-            raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
-        reads_kind = "positions" not in row.fixed  # others have one kind; mmBERT's file calls it "sans_pos"
-        if reads_kind and (values.get("position_embedding_type") or "absolute") != "absolute":
-            raise ConfigError("position_embedding_type must be 'absolute'")
-        for key, why in _REFUSED.items():
-            if values.get(key):
-                raise ConfigError(f"{key} is {values[key]!r:.80}: {why}")
-        for key, expected in row.expected.items():
-            if values.get(key, expected) != expected:
-                raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
+        _refuse_unlike(kind, values)
         ours = {theirs: name for name, theirs in row.keys.items()}
         fields = {field.name for field in dataclasses.fields(cls)}
         if source == "huggingface":  # a key of BERT's that the type has under another name says nothing, but sizes
@@ -275,6 +264,23 @@ ADDED: Mapping[str, Any] = {
 def _check_type(kind: object) -> None:
     if not isinstance(kind, str) or kind not in ENCODERS:
         raise ConfigError(f"model_type is {kind!r}, only {', '.join(ENCODERS)} can be loaded")
+
+
+def _refuse_unlike(kind: str, values: Mapping[str, Any]) -> None:
+    """Raises ConfigError if a key is missing, or the model differs from what is computed for its type."""
+    row = ENCODERS[kind]
+    missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
+    if missing:
+        raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
+    reads_kind = "positions" not in row.fixed  # others have one kind; mmBERT's file calls it "sans_pos"
+    if reads_kind and (values.get("position_embedding_type") or "absolute") != "absolute":
+        raise ConfigError("position_embedding_type must be 'absolute'")
+    for key, why in _REFUSED.items():
+        if values.get(key):
+            raise ConfigError(f"{key} is {values[key]!r:.80}: {why}")
+    for key, expected in row.expected.items():
+        if values.get(key, expected) != expected:
+            raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
 
 
 def _check_value(name: str, value: object, kind: str) -> None:

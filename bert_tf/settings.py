@@ -258,9 +258,8 @@ def read_settings(kind: type[T], values: Mapping[str, Any]) -> T:
     A field `given` gets the names of the values. Names that are keywords of Python belong to fields with a trailing underscore.
     """
     rows = tuple(settings_of(kind))
-    complete_values = named(rows, values)
     complete: Callable[..., dict[str, Any]] = getattr(kind, "complete", dict)  # adds those of a job file
-    complete_values = complete(complete_values)
+    complete_values = complete(named(rows, values))
     for row in rows:
         if row.required and row.name not in complete_values:
             name = row.name if row.positional else f"--{row.name}"
@@ -376,8 +375,7 @@ def checked(row: Setting, value: object) -> Any:
     try:
         parsed = _READ[row.kind](value)
     except (TypeError, OverflowError) as error:
-        expected = _EXPECTED[row.kind]
-        raise FlagError(f"--{row.name}={value!r}: expected {expected}") from error
+        raise FlagError(f"--{row.name}={value!r}: expected {_EXPECTED[row.kind]}") from error
     if row.lowest is not None and parsed < row.lowest:
         raise FlagError(f"--{row.name}={value}: expected at least {row.lowest}")
     check(row, parsed)

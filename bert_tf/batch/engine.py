@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -102,11 +102,7 @@ def computed(
         batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
         outputs = compute(batch)
         for field in fields:
-            results[field.name][features.places(field.axis, rows)] = _without_padding(field, outputs[field.name], batch)
+            output = outputs[field.name]  # [B, ...] of rows, [B, T, ...] of tokens
+            real = output[batch["input_mask"].astype(bool)] if field.axis == TOKEN else output
+            results[field.name][features.places(field.axis, rows)] = real
     return results
-
-
-def _without_padding(field: Field, output: npt.NDArray[np.float32], batch: Mapping[str, Array]) -> npt.NDArray[Any]:
-    """Returns [B, ...] for rows, [real tokens, ...] for tokens."""
-    real: npt.NDArray[Any] = output[batch["input_mask"].astype(bool)] if field.axis == TOKEN else output
-    return real

@@ -49,7 +49,8 @@ def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
         return [dataclasses.replace(pair, input=inputs[0])]
     if suffix is None:
         raise FlagError(f"--output={pair.output}: is a folder; add --output_format, or name a file to write")
-    outputs = [str(Path(pair.output, f"{_stem(path)}.{suffix}")) for path in inputs]
+    stems = ["stdin" if path == PIPE else Path(files.uncompressed(path)).stem for path in inputs]  # a of a.txt.gz
+    outputs = [str(Path(pair.output, f"{stem}.{suffix}")) for stem in stems]
     counts = collections.Counter(outputs)
     for path, output in zip(inputs, outputs):
         if counts[output] > 1:
@@ -84,11 +85,6 @@ def _matching(name: str) -> list[str]:
     if not matching:
         raise FlagError(f"--input={name}: no file matches")
     return matching
-
-
-def _stem(path: str) -> str:
-    """File name without suffixes: a for a.txt.gz."""
-    return "stdin" if path == PIPE else Path(files.uncompressed(path)).stem
 
 
 class OutputForm(NamedTuple):

@@ -137,7 +137,10 @@ def inputs(
     trained_on = trained.record.get("task_name")
     if task_name is not None and trained_on not in (None, canonical_name(task_name)):
         raise FlagError(f"--task_name={task_name}: {trained.prefix} was trained on {trained_on}; leave the flag out")
-    record = {**_of_task(task_name), **trained.record}
+    record = trained.record
+    if task_name is not None:
+        task = get_task(task_name)
+        record = {"task_name": task.name, **task.family.record(), **record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it names its task; add --task_name")
     if record["kind"] == PRETRAINING:
@@ -149,13 +152,6 @@ def inputs(
     custom_task = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
     id_column = columns.id_column or record.get("id_column") or family.usual_id_column
     return Inputs(family, published, custom_task, columns, skip_bad_rows, keep_columns, id_column)
-
-
-def _of_task(name: str | None) -> dict[str, object]:
-    if name is None:
-        return {}
-    task = get_task(name)
-    return {"task_name": task.name, **task.family.record()}
 
 
 def own_task(record: Mapping[str, Any], columns: Columns, **files: Any) -> Task:

@@ -40,19 +40,18 @@ def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None
 def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
     other = model_formats.of(prefix)
-    model: Trained = _checkpoint(prefix, overrides) if other is None else other.load(prefix, overrides)
+    if other is None:
+        from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
+
+        model_reader(prefix)  # raises CheckpointError
+        model = load_metadata(prefix, overrides)
+    else:
+        model = other.load(prefix, overrides)
     length = overrides.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
     preflight.refuse(model.problems())
     return model
-
-
-def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
-    from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
-
-    model_reader(prefix)
-    return load_metadata(prefix, overrides)
 
 
 def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:

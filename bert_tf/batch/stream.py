@@ -247,11 +247,6 @@ def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], No
     return predicted
 
 
-def _is_watched(pair: FilePair) -> bool:
-    """Whether lines may arrive one at a time, and a reader may wait for each."""
-    return all(path == PIPE or not files.is_plain(path) for path in (pair.input, pair.output))
-
-
 def _passes_through(pair: FilePair) -> bool:
     """Whether input or output is a pipe or device, which cannot be resumed."""
     if PIPE in (pair.input, pair.output):
@@ -311,7 +306,9 @@ def _stream(
     if sink.chunks:
         log.info("%s: continuing after %d rows", pair.output, sink.rows)
     start, rows = time.perf_counter(), 0
-    patience = PATIENCE_S if _is_watched(pair) else None
+    # A reader may wait for each line, as they may arrive one at a time.
+    is_watched = all(path == PIPE or not files.is_plain(path) for path in (pair.input, pair.output))
+    patience = PATIENCE_S if is_watched else None
     chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
     read = ahead((examples, predictor.read(examples)) for examples in chunks)
     with progress.bar(total=lines, initial=sink.rows, unit="row") as bar:

@@ -19,7 +19,6 @@ from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import CustomSettings
 
 _PAIR = " ||| "  # divides the two texts of a line, as in the published extract_features.py
-_TXT = ".txt"
 _TEXT = "text"  # column of a file without columns
 
 
@@ -71,7 +70,7 @@ class TextInputs:
         if self.columns.file_format is not None:
             return self.columns.file_format == tables.LINES
         name = files.uncompressed(source)
-        return not self._named_columns and (Path(name).suffix.lower() == _TXT or tables.form_of(name) is None)
+        return not self._named_columns and (Path(name).suffix.lower() == ".txt" or tables.form_of(name) is None)
 
 
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:

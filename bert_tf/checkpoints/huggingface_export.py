@@ -122,7 +122,9 @@ def write(
     Without an architecture it is guessed from the variable names; `facts` are further entries of config.json.
     """
     known = architecture or of_encoder(guessed(weights), config)
-    pairs = {pair.published: pair for pair in (*HEADS, *_masked_words(config), *known.encoder_names(config))}
+    encoder = ENCODERS[config.model_type]
+    masked_words = (pair._replace(huggingface=encoder.of_masked_words(pair.huggingface)) for pair in PRETRAINING_HEAD)
+    pairs = {pair.published: pair for pair in (*HEADS, *masked_words, *known.encoder_names(config))}
     huggingface_names = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
     names = {name: huggingface_names[name] for name in sorted(weights) if name in huggingface_names}
     transposed = {name for name in names if name.endswith("/kernel")}
@@ -130,9 +132,10 @@ def write(
     for name, new in names.items():
         share = pairs[name].share[0] if name in pairs else 0
         parts.setdefault(new, {})[share] = weights[name].T if name in transposed else weights[name]
-    tensors = {new: _float32(np.concatenate([some[n] for n in sorted(some)])) for new, some in parts.items()}
+    joined = {new: np.concatenate([some[number] for number in sorted(some)]) for new, some in parts.items()}
+    tensors = {new: np.ascontiguousarray(array, np.float32) for new, array in joined.items()}
     if POSITIONS in names:
-        tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(ENCODERS[config.model_type].first_position, 0), (0, 0)])
+        tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(encoder.first_position, 0), (0, 0)])
     path = folder / WEIGHTS_NAME
     with atomic.as_os_errors(path, safetensors.SafetensorError):
         path.touch()
@@ -140,7 +143,7 @@ def write(
         safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
         path.chmod(mode)
     values = {**_config(config, known), **_labelled(known, tensors, labels), **(facts or {})}
-    values |= ENCODERS[config.model_type].written(values)
+    values |= encoder.written(values)
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return names
@@ -157,11 +160,6 @@ def tokenizer_settings(vocabulary: Vocabulary, config: BertConfig, length: int, 
         "model_max_length": length,
         **({} if blank is None else {"add_prefix_space": blank}),  # by default false in transformers 4, whatever the file says
     }
-
-
-def _masked_words(config: BertConfig) -> Iterator[NamePair]:
-    row = ENCODERS[config.model_type]
-    return (pair._replace(huggingface=row.of_masked_words(pair.huggingface)) for pair in PRETRAINING_HEAD)
 
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
@@ -204,7 +202,3 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
         "architectures": [architecture.name],
         **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
     }
-
-
-def _float32(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    return np.ascontiguousarray(array, np.float32)

@@ -74,7 +74,9 @@ def _pairs(part: str, *, biases: bool = True) -> list[NamePair]:
 
 def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
     """Returns the names of every encoder variable of a model."""
-    tables = [_table(f"embeddings/{name}", f"embeddings.{name}.weight") for name in _tables(config)]
+    has = {"token_type_embeddings": bool(config.type_vocab_size), "position_embeddings": config.position_kind.has_table}
+    embeddings = [name for name in _EMBEDDINGS if has.get(name, True)]
+    tables = [_table(f"embeddings/{name}", f"embeddings.{name}.weight") for name in embeddings]
     tables += [_table(f"embeddings/{name}", f"embeddings.{name}") for name in config.position_kind.tables(config)]
     pairs = [*tables, *(pair for part in _parts(config) for pair in _pairs(part, biases=config.biases))]
     row = ENCODERS[config.model_type]
@@ -85,11 +87,6 @@ def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
         renamed[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
         seen[pair.huggingface] += 1
     return tuple(renamed)
-
-
-def _tables(config: BertConfig) -> Iterator[str]:
-    has = {"token_type_embeddings": bool(config.type_vocab_size), "position_embeddings": config.position_kind.has_table}
-    return (name for name in _EMBEDDINGS if has.get(name, True))
 
 
 def _parts(config: BertConfig) -> Iterator[str]:

@@ -173,7 +173,9 @@ def _loaded(plan: RestorePlan) -> Iterator[None]:
         return
     if not variables.can_make():
         yield
-        _replace_initializers(plan)
+        by_name = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
+        _refuse_lacking(plan, by_name)
+        tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): by_name[name] for name in plan.loaded})
         return
     restored = _restored(plan)
     with variables.made_at_once({name: value.shape for name, value in restored.items()}, restored) as taken:
@@ -192,12 +194,6 @@ def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
     for name, value in zip(names, values):
         value.set_shape(shapes[plan.stored(name)])
     return dict(zip(names, values))
-
-
-def _replace_initializers(plan: RestorePlan) -> None:
-    by_name = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
-    _refuse_lacking(plan, by_name)
-    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): by_name[name] for name in plan.loaded})
 
 
 def _refuse_lacking(plan: RestorePlan, names: Container[str]) -> None:

@@ -65,8 +65,7 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
     if complete is not None:
         _warn_once(f"{problem}; continuing from {Path(complete).name}, the newest complete checkpoint in {folder}")
         return Found(complete)
-    latest = next(iter(by_step), None)
-    last = in_list if in_list in by_step else latest
+    last = in_list if in_list in by_step else next(iter(by_step), None)
     return Found(last, problem if in_list is not None or last else None)
 
 

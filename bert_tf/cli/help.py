@@ -81,7 +81,10 @@ def _of_command(name: str, command: Command, *, everything: bool) -> Iterator[st
     rest = {title: [row for row in of_group if row.name not in rows] for title, of_group in groups.items()}
     rest = {title: of_group for title, of_group in rest.items() if of_group}
     yield from _names(name, rest) if short else _in_groups(rest, command.defaults())
-    yield from _notes(command, everything=not short)
+    for note in (command.recipe, "" if short else command.note):
+        if note:
+            yield ""
+            yield from filled(note)
 
 
 def _names(name: str, groups: Mapping[str, Sequence[Flag]]) -> Iterator[str]:
@@ -100,13 +103,6 @@ def _in_groups(groups: Mapping[str, Sequence[Flag]], defaults: Mapping[str, str]
         yield ""
         yield from filled(f"{title}:")
         yield from flag_lines(of_group, defaults)
-
-
-def _notes(command: Command, *, everything: bool) -> Iterator[str]:
-    for note in (command.recipe, command.note if everything else ""):
-        if note:
-            yield ""
-            yield from filled(note)
 
 
 def _of_actions(name: str, command: Actions) -> Iterator[str]:

@@ -74,7 +74,10 @@ class Estimator:
 
     def _build_on_one_device(self, input_fn: InputFn) -> tuple[EstimatorSpec, tf1.train.SessionRunHook]:
         tf1.set_random_seed(self.config.tf_random_seed)
-        _read_step(tf1.train.create_global_step())
+        step = tf1.train.create_global_step()
+        with tf.name_scope(f"{step.op.name}/"):  # the copy of the step that TensorFlow's hooks would add later
+            value = tf.cond(tf1.is_variable_initialized(step), step.read_value, lambda: step.initial_value)
+            tf1.add_to_collection(_STEP_READ, value + 0)
         with tf.device("/cpu:0"):
             dataset = input_fn()
         iterator = tf1.data.make_initializable_iterator(dataset)
@@ -121,13 +124,6 @@ def _run(spec: EstimatorSpec, creator: tf1.train.SessionCreator, hooks: Hooks, m
     with tf1.train.MonitoredSession(creator, [*hooks, *stop]) as session:
         while not session.should_stop():
             session.run(spec.train_op)
-
-
-def _read_step(step: tf.Variable) -> None:
-    """Adds the copy of the step that TensorFlow's hooks would add later."""
-    with tf.name_scope(f"{step.op.name}/"):
-        value = tf.cond(tf1.is_variable_initialized(step), step.read_value, lambda: step.initial_value)
-        tf1.add_to_collection(_STEP_READ, value + 0)
 
 
 class _InitializerHook(tf1.train.SessionRunHook):

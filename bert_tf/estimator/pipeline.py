@@ -102,13 +102,14 @@ def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        fields = phases[0].rows.batch_fields
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in fields}
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in phases[0].rows.batch_fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_ROWS, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
-        return prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))
+        _switch_off_for_replicas()
+        dataset = tf.data.Dataset.from_generator(generator, output_signature=signature)
+        return dataset.prefetch(_PREFETCHED).with_options(options())
 
     return input_fn
 
@@ -124,12 +125,7 @@ def options() -> tf.data.Options:
     return untuned
 
 
-def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    switch_off_for_replicas()
-    return dataset.prefetch(_PREFETCHED).with_options(options())
-
-
-def switch_off_for_replicas() -> None:
+def _switch_off_for_replicas() -> None:
     """Applies the options to the datasets that strategies insert between an input function and each replica.
 
     TensorFlow makes these without options and has no setting for it.

@@ -109,7 +109,7 @@ def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]
 
 
 def check_batch(
-    batch_size: int, *, replicas: int, micro_batches: int = 1, fewest: int = 1, flag: str = "train_batch_size"
+    batch_size: int, *, replicas: int, micro_batches: int = 1, fewest: int, flag: str = "train_batch_size"
 ) -> list[str]:
     """Returns a line if a training batch leaves replicas, or their micro-batches, without examples.
 

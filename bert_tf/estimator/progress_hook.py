@@ -131,8 +131,11 @@ class ProgressHook(tf1.train.SessionRunHook):
         seconds = now - self._last_time
         speed = (self._units(step) - self._units(self._last_step)) / seconds
         self._last_step, self._last_time = step, now
-        rates = {"examples_per_second": speed, **self._tokens_per(seconds)}
-        times = self._timer.interval() if self._timer else {}
+        rates, times = {"examples_per_second": speed}, {}
+        if self._timer:
+            tokens, self._last_tokens = self._timer.tokens - self._last_tokens, self._timer.tokens
+            rates["tokens_per_second"] = tokens / seconds
+            times = self._timer.interval()
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
             self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.measure()})
@@ -141,12 +144,6 @@ class ProgressHook(tf1.train.SessionRunHook):
         costs = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
         timed = "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in costs)
         short.info(text, step, self._total, values["loss"], values["learning_rate"], speed, timed, skipped)
-
-    def _tokens_per(self, seconds: float) -> dict[str, float]:
-        if self._timer is None:
-            return {}
-        tokens, self._last_tokens = self._timer.tokens - self._last_tokens, self._timer.tokens
-        return {"tokens_per_second": tokens / seconds}
 
     def _write(self, folder: Path, line: Mapping[str, float]) -> None:
         if self._lines is not None:

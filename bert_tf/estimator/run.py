@@ -118,11 +118,10 @@ def train(
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=training.mean_batch(start), replicas=training.setting.replicas)
     listeners = _listeners(folder, training, start, stop, timer) if writes else []
-    is_done = start >= steps
-    if is_done:
+    if start >= steps:
         log.info("already trained to step %d of %d: nothing left to train", start, steps)
     # The chief may still be evaluating the starting step: it tells the other machines with the next step.
-    if is_done or _ended_early(folder, training, up_to=start if watch is None else start - 1):
+    if start >= steps or _ended_early(folder, training, up_to=start if watch is None else start - 1):
         for flag in filter(None, (getattr(hook, "flag", None) for hook in watchers)):
             log.warning("--%s has no effect: nothing is left to train; name another --output_dir", flag)
         return Outcome(start)

@@ -54,7 +54,7 @@ def mark_ready(moment: tf.Tensor) -> None:
         tf.identity(moment, name=BATCH)
 
 
-def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
+def mark_launched(after: Sequence[tf.Tensor]) -> None:
     """Adds the moment when the host has launched the operations of `after`.
 
     Waiting for an operation of another device means waiting for its result. The sign of the launch is an integer, which
@@ -69,7 +69,7 @@ def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
             launched.append(tf.constant(0))
     with tf.device(HOST):
         told = tf.identity_n(launched)
-    mark(name, told)
+    mark(LAUNCHED, told)
 
 
 def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:

@@ -118,7 +118,8 @@ class Update:
         their share of the whole batch's loss over all replicas. Non-finite numbers stop the run before a weight changes.
         """
         loss = loss_of(features, 0)
-        variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
+        trained = [v for v in tf1.trainable_variables() if part_of(v.name) not in self._optimization.frozen and self._trains(v)]
+        variables = [v for v in trained if self._table is None or v is not self._table.table]  # its rows are updated late
         if replicas.number() == 0:
             unchanged = (v for v in tf1.trainable_variables() if not self._trains(v))
             tf1.get_collection_ref(UNCHANGED).extend(unchanged)
@@ -141,10 +142,6 @@ class Update:
                 like=[loss, *sources],
             )
         return loss, self._apply(loss, variables, gradients)
-
-    def _is_updated(self, variable: tf.Variable) -> bool:
-        deferred = self._table is not None and variable is self._table.table
-        return not deferred and part_of(variable.name) not in self._optimization.frozen and self._trains(variable)
 
     def _trains(self, variable: tf.Variable) -> bool:
         return self._adaptation.trains(variable.name.rpartition(":")[0])
@@ -196,7 +193,7 @@ class Update:
 def _added_up(loss: tf.Tensor, gradients: Sequence[tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """Returns loss and gradients of all replicas; also marks their times, and adds up who wants to stop."""
     stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-    stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
+    stamps.mark_launched([*gradients, loss])  # free unless a hook fetches them
     stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
     (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
     *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])

@@ -110,7 +110,7 @@ def eval_order(lengths: IntArray) -> Units:
     return np.argsort(-lengths, kind="stable")
 
 
-def eval_batches(features: Features, batch_size: int | None, batching: Batching = TO_LONGEST) -> Iterator[Rows]:
+def eval_batches(features: Features, batch_size: int | None, batching: Batching) -> Iterator[Rows]:
     """Yields row numbers of each batch in `eval_order`, each row once; batch_size None: size by lengths."""
     lengths, rows = features.unit_lengths, int(features.unit_rows.max(initial=1))
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS

@@ -134,7 +134,10 @@ def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: floa
 
     def of_drawn(drawn: npt.NDArray[np.int64], axis: int) -> Floats:
         del axis  # the last
-        return statistic(_counts(drawn.reshape(-1, drawn.shape[-1]), groups)).reshape(drawn.shape[:-1])
+        rows = drawn.reshape(-1, drawn.shape[-1])
+        cells = rows + np.arange(0, len(rows) * groups, groups)[:, None]
+        counts = np.bincount(cells.ravel(), minlength=len(rows) * groups).reshape(-1, groups)  # [R, G] of group numbers
+        return statistic(counts.astype(np.float64)).reshape(drawn.shape[:-1])
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about undefined ends
@@ -148,12 +151,6 @@ def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: floa
             random_state=np.random.default_rng(seed),
         ).confidence_interval
     return float(low), float(high)
-
-
-def _counts(drawn: npt.NDArray[np.int64], groups: int) -> Floats:
-    """Returns [R, G] how often each group occurs in a row of group numbers."""
-    cells = drawn + np.arange(0, len(drawn) * groups, groups)[:, None]
-    return np.bincount(cells.ravel(), minlength=len(drawn) * groups).reshape(-1, groups).astype(np.float64)
 
 
 def _sums(columns: Iterable[Array], group_of: Array) -> Floats:

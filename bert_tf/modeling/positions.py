@@ -166,7 +166,8 @@ class Disentangled(Positions):
         return execution.dropout(self._vectors, self._rate)
 
     def scores(self, query: tf.Tensor, key: tf.Tensor, projected: Sequence[tf.Tensor], *, whole: bool) -> tf.Tensor:
-        as_queries, as_keys = (self._by_head(vectors) for vectors in projected)  # [H, K, S]
+        by_head = (tf.reshape(vectors, [-1, self._heads, vectors.shape[-1] // self._heads]) for vectors in projected)
+        as_queries, as_keys = (tf.transpose(vectors, [1, 2, 0]) for vectors in by_head)  # [H, K, S]
         if whole:
             by_query = aligned(tf.matmul(query, as_keys[:, :, ::-1]))  # [B, H, Q, T]
             by_key = aligned(tf.matmul(key, as_queries))  # [B, H, T, Q]
@@ -178,9 +179,6 @@ class Disentangled(Positions):
 
     def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
         return native.Distances(vectors=projected)
-
-    def _by_head(self, vectors: tf.Tensor) -> tf.Tensor:
-        return tf.transpose(tf.reshape(vectors, [-1, self._heads, vectors.shape[-1] // self._heads]), [1, 2, 0])
 
 
 def aligned(rows: tf.Tensor) -> tf.Tensor:

@@ -18,7 +18,6 @@ from bert_tf.native import ops
 
 SOURCES = Path(__file__).resolve().parent / "kernels"
 
-_GCC = "g++"  # the kernels use its vector extensions
 _SECONDS = 20  # for its version
 # Sums may be reordered; infinities and NaN are preserved.
 _ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
@@ -44,8 +43,8 @@ class Compiler(NamedTuple):
 
 
 def find(environment: Mapping[str, str]) -> Compiler | None:
-    """$CXX, or else g++; None if neither works. PATH is taken from `environment`."""
-    for command in (_named(environment.get("CXX", "")), [_GCC]):
+    """$CXX, or else g++, whose vector extensions the kernels use; None if neither works. PATH is that of `environment`."""
+    for command in (_named(environment.get("CXX", "")), ["g++"]):
         path = shutil.which(command[0], path=environment.get("PATH")) if command else None
         version = path and _version([path, *command[1:]])
         if path and version:

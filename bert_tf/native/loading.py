@@ -27,9 +27,7 @@ from bert_tf.io.log_form import log
 from bert_tf.native import compiler, ops
 from bert_tf.native.compiler import Compiler, instructions, key
 
-_GAIN = "with them a CPU trains and predicts faster"
 _one_at_a_time = threading.Lock()  # of the threads of a program
-_NO_COMPILER = "no C++ compiler: install g++, or name one with CXX"
 
 LIBRARY = "kernels.so"
 RECORD = "build.json"
@@ -67,7 +65,7 @@ def _use(environment: Mapping[str, str]) -> bool:
     try:
         _load(environment)
     except (_UnusedError, OutputError, OSError, tf.errors.OpError) as error:
-        log.info("native kernels are not used (%s): %s", _GAIN, error)
+        log.info("native kernels are not used (with them a CPU trains and predicts faster): %s", error)
     return ops.is_loaded()
 
 
@@ -105,7 +103,7 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
         raise _UnusedError(unsuited)
     chosen = compiler.find(environment)
     if chosen is None:
-        raise _UnusedError(_NO_COMPILER)
+        raise _UnusedError("no C++ compiler: install g++, or name one with CXX")
     folder = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
     kernels = find_build(folder)
     if creates and kernels is None:

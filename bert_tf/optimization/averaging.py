@@ -82,16 +82,11 @@ class MovingAverage:
         return tf.group([_moved(variable, share) for variable in variables])
 
 
-def make_shadow(variable: tf.Variable) -> tf.Variable:
-    """Gets or creates the average of a variable; call it in the outermost variable scope."""
-    name = variable.name.rpartition(":")[0]
-    return tf1.get_variable(shadow_name(name), variable.shape, variable.dtype.base_dtype, zeros, trainable=False)
-
-
 def _moved(variable: tf.Variable, share: tf.Tensor) -> tf.Operation:
-    shadow = make_shadow(variable)
+    name = variable.name.rpartition(":")[0]
+    shadow = tf1.get_variable(shadow_name(name), variable.shape, variable.dtype.base_dtype, zeros, trainable=False)
     if not replicas.writes(shadow):
         return tf.no_op()
-    with tf1.name_scope(f"update/{variable.name.rpartition(':')[0]}/"), tf.device(variable.device):
+    with tf1.name_scope(f"update/{name}/"), tf.device(variable.device):
         behind = shadow.read_value() - variable.read_value()
         return tf.raw_ops.ResourceApplyGradientDescent(var=shadow.handle, alpha=share, delta=behind)

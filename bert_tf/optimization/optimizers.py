@@ -170,15 +170,12 @@ class AdamW(Optimizer):
         """As `Optimizer.apply`; the native kernel scales gradients itself."""
         if not self._config.native:
             return super().apply(gradients, scale)
-        with tf1.name_scope("update/"):
-            return self._native(gradients, scale)
-
-    def _native(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
         by_device: dict[str, list[int]] = {}
         for index, trained in enumerate(self._variables):
             if replicas.writes(trained.weights):
                 by_device.setdefault(trained.weights.device, []).append(index)
-        return tf.group([self._native_part(indices, gradients, scale) for indices in by_device.values()])
+        with tf1.name_scope("update/"):
+            return tf.group([self._native_part(indices, gradients, scale) for indices in by_device.values()])
 
     def _native_part(self, indices: Sequence[int], gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
         config = self._config

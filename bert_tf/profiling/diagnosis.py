@@ -12,7 +12,6 @@ INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND = "input-bound", "host-bound", "compute-b
 COMMUNICATION_BOUND, TOO_SHORT = "communication-bound", "too short to tell"
 
 _BATCH_SIZE, _PARTS_FLAG = "--train_batch_size", "--gradient_accumulation_steps"
-_HIERARCHICAL = "--cross_device_ops=hierarchical"
 _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
@@ -59,17 +58,13 @@ class Diagnosis:
     text: str  # one paragraph for people
 
 
-def _has_neighbours(setting: Setting) -> bool:
-    """Whether hierarchical all-reduce among the GPUs of one machine is possible but unused."""
-    is_hierarchical = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
-    return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not is_hierarchical
-
-
 def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:
     """Flags to try, by bottleneck: whether one applies, its name, and why it may help; steps took `seconds` in all."""
     half = s.half_precision if s.precision in ("float32", "tf32") and (s.gpu or not s.xla) else None
     core_left = not s.gpu and s.intra_op_threads is None
     by_nccl = s.machines > 1 and s.gpu and not s.all_reduce_alg
+    is_hierarchical = s.cross_device_ops == "hierarchical" or s.strategy == "central_storage"
+    in_groups = s.gpu and s.replicas > 2 and not s.replicas % 2 and s.machines == 1 and not is_hierarchical
     rarely = "gradients are added up once a step, so a larger batch does it less often"
     return {
         INPUT_BOUND: (
@@ -83,7 +78,7 @@ def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, st
         ),
         COMMUNICATION_BOUND: (
             (by_nccl, "--all_reduce_alg=nccl", "adds up between GPUs directly"),
-            (_has_neighbours(s), _HIERARCHICAL, "adds up in groups of neighbours, which suits GPUs without NVLink"),
+            (in_groups, "--cross_device_ops=hierarchical", "adds up in groups of neighbours, which suits GPUs without NVLink"),
             (True, _BATCH_SIZE, f"{rarely} ({_PARTS_FLAG} keeps it within the memory)"),
         ),
         COMPUTE_BOUND: (

@@ -69,15 +69,6 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
 CLOSING, EVALUATION, PREDICTION, UNACCOUNTED = "closing", "evaluation", "prediction", "unaccounted"
 
 
-def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
-    added = {key: part for entry in extension.installed().values() for key, part in entry.times.items() if key not in core}
-    parts: dict[str, str] = {}
-    for key, name in core.items():
-        parts[key] = name
-        parts.update((new, new_name) for new, (new_name, before) in added.items() if before == key)
-    return {**parts, **{new: new_name for new, (new_name, _) in added.items() if new not in parts}}
-
-
 # The parts in the order of a run, with their display names.
 _OF_CORE: Mapping[str, str] = {
     START: "start of Python, imports",
@@ -97,7 +88,19 @@ _OF_CORE: Mapping[str, str] = {
     PREDICTION: "prediction",
     UNACCOUNTED: "unaccounted",
 }
-PARTS: Mapping[str, str] = _with_extensions(_OF_CORE)
+
+
+def _with_extensions() -> dict[str, str]:
+    times = [part for entry in extension.installed().values() for part in entry.times.items()]
+    added = {key: part for key, part in times if key not in _OF_CORE}
+    parts: dict[str, str] = {}
+    for key, name in _OF_CORE.items():
+        parts[key] = name
+        parts.update((new, new_name) for new, (new_name, before) in added.items() if before == key)
+    return {**parts, **{new: new_name for new, (new_name, _) in added.items() if new not in parts}}
+
+
+PARTS: Mapping[str, str] = _with_extensions()
 BETWEEN_STEPS = (SAVES, EVALUATIONS, LOG, BETWEEN)  # of training
 
 _SHOWN = 0.05  # seconds

@@ -14,8 +14,13 @@ _MEMBERSHIP = Path("/proc/self/cgroup")  # lines of NUMBER:CONTROLLERS:GROUP; no
 
 def cpus() -> float | None:
     """CPU time granted to this process, in cores; None if unlimited."""
-    shares = (_share(folder) for folder in _folders("cpu"))
-    return min((share for share in shares if share is not None), default=None)
+    shares = []
+    for folder in _folders("cpu"):
+        words = _read(folder / "cpu.max").split() or [_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        numbers = [_number(word) or 0 for word in words]
+        if len(numbers) == 2 and min(numbers) > 0:  # "max" and -1 are no limit
+            shares.append(numbers[0] / numbers[1])
+    return min(shares, default=None)
 
 
 def memory() -> tuple[int, int] | None:
@@ -43,12 +48,6 @@ def _groups() -> dict[str, str]:
         if group.startswith("/"):
             groups.update(dict.fromkeys(controllers.split(","), group))
     return groups
-
-
-def _share(folder: Path) -> float | None:
-    words = _read(folder / "cpu.max").split() or [_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-    numbers = [_number(word) or 0 for word in words]
-    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else None  # "max" and -1 are no limit
 
 
 def _memory(folder: Path) -> tuple[int, int] | None:

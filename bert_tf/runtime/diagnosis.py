@@ -130,19 +130,14 @@ def unused_gpu_warning() -> str | None:
 def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
     """All causes for each GPU that TensorFlow does not list, at least one per GPU."""
     common = _of_the_machine(facts) if gpus and not facts.sees_another else ()
-    by_gpu = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
-    return [those or (_UNKNOWN,) for those in by_gpu]
+    of_each = ((_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden(), *common) for gpu in gpus)
+    return [tuple(filter(None, candidates)) or (_UNKNOWN,) for candidates in of_each]
 
 
 def causes_of_none(facts: Facts) -> tuple[Cause, ...]:
     """Why no GPU is found at all; only the first missing piece, as libraries matter little without a driver."""
     hides_all = facts.hiding is not None and facts.hiding.strip().partition(",")[0] in ("", "-1")
     return (*([_hidden_by(facts.hiding)] if hides_all else []), _NOT_FOUND, *_of_the_machine(facts)[:1])
-
-
-def _of_a_gpu(gpu: Gpu, facts: Facts) -> tuple[Cause, ...]:
-    candidates = (_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden())
-    return tuple(cause for cause in candidates if cause)
 
 
 def _hidden(gpu: Gpu, facts: Facts) -> Cause | None:
@@ -268,14 +263,11 @@ def compile_warning(capability: Capability | None, build: Build, environment: Ma
     disabled = environment.get(NO_CACHE, "0") not in ("", "0")
     each = "at each start, since CUDA_CACHE_DISABLE is set" if disabled else "once for each user and driver"
     warning += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without any output"
-    if capability > _newest_of_libraries(build):
+    version = tuple(int(part) for part in (build.cuda_version or "").split(".") if part.isdecimal())
+    newest = next((newest for since, newest in _LIBRARIES if version >= since), (0, 0))
+    if capability > newest:
         return (
             f"{warning}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"
             f" CUDA {build.cuda_version}, older than the GPU (tensorflow#89272); --visible_gpus=none computes on the CPU"
         )
     return f"{warning}; in a container keep ~/.nv/ComputeCache, or CUDA_CACHE_PATH, on a volume"
-
-
-def _newest_of_libraries(build: Build) -> Capability:
-    version = tuple(int(part) for part in (build.cuda_version or "").split(".") if part.isdecimal())
-    return next((newest for since, newest in _LIBRARIES if version >= since), (0, 0))

@@ -107,8 +107,11 @@ def _pair(system: System, environment: Mapping[str, str]) -> dict[str, Gpu]:
 
 def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> PhysicalDevice:
     if device.device_type == "CPU":
-        model = _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
-        return PhysicalDevice(device.name, "CPU", model, *_cpu_memory())
+        model = _cpu_model() or platform.processor() or platform.machine() or None
+        machine = psutil.virtual_memory()
+        limit, free = cgroup.memory() or (machine.total, machine.available)  # a container's grant
+        total, free = min(machine.total, limit), min(machine.available, free)
+        return PhysicalDevice(device.name, "CPU", model, total // _BYTES_PER_MIB, free // _BYTES_PER_MIB)
     gpu, details = paired.get(device.name, Gpu()), _details(device)
     capability = details.get("compute_capability")
     return PhysicalDevice(
@@ -158,15 +161,8 @@ def _no_gpu(
     return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *causes]))
 
 
-def _cpu_memory() -> tuple[int, int]:
-    """Total and free memory in MiB, of the machine or granted to the container."""
-    machine = psutil.virtual_memory()
-    limit, free = cgroup.memory() or (machine.total, machine.available)
-    return min(machine.total, limit) // _BYTES_PER_MIB, min(machine.available, free) // _BYTES_PER_MIB
-
-
-def _find(pattern: str, path: Path) -> str | None:
+def _cpu_model() -> str | None:
     with contextlib.suppress(OSError, ValueError):
-        match = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+        match = re.search(r"^model name\s*:\s*(.+)$", _CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE)
         return match and match.group(1)
     return None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # only several machines and placed models need them
 
 tf1 = tf.compat.v1
 
-_FIRST_GPU = "/device:GPU:0"
 MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "mirrored", "multi_worker", "central_storage"
 
 _CROSS_DEVICE_OPS = {
@@ -119,7 +118,7 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     strategy = make_strategy(planned.strategy, settings, planned.devices)
     config = devices.session_config(settings, xla=xla)
     # TensorFlow puts parts that --place does not name on the first GPU that it sees.
-    elsewhere = (_FIRST_GPU,) if settings.place else ()
+    elsewhere = ("/device:GPU:0",) if settings.place else ()
     of_tensors = memory.for_tensors(config, {*planned.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
     return Machine(config, planned, strategy, watch, of_tensors)
 
@@ -166,7 +165,8 @@ def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunctio
 
 def choose_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
     """Name of the strategy: the requested one, else one that suits the devices; DeviceError if flags conflict."""
-    name = settings.strategy or _default_strategy(settings, devices, cluster)
+    several = len(devices) > 1 and not settings.device and not settings.place
+    name = settings.strategy or (MULTI_WORKER if cluster is not None else MIRRORED if several else ONE_DEVICE)
     for flag, strategies, reason in _RULES:
         value = getattr(settings, flag)
         if value and name not in strategies:
@@ -184,12 +184,6 @@ def choose_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: C
         )
     _refuse_reductions(settings, devices)
     return name
-
-
-def _default_strategy(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
-    if cluster is not None:
-        return MULTI_WORKER
-    return MIRRORED if len(devices) > 1 and not settings.device and not settings.place else ONE_DEVICE
 
 
 def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None:

@@ -105,7 +105,10 @@ class GlueTask:
 
         def example(line: int, row: list[str]) -> SentenceExample:
             texts = [cells.text(cell, column, may_be_empty=not labelled) for cell, column in zip(row, columns)]
-            label = self._label(row[len(columns)]) if labelled else None
+            label: Label | None = None
+            if labelled:
+                cell = row[len(columns)]
+                label = cells.known_label(cell, self.labels) if self.labels else cells.number(cell, self.bounds)
             # The published script numbers lines from 0, so that the first example below a header line is number 1.
             number = row[-1] if numbered else line - 1
             return SentenceExample(f"{name}-{number}", texts[0], texts[1] if self.text_b else None, label)
@@ -122,9 +125,6 @@ class GlueTask:
 
     def _is_test(self, split: str) -> bool:
         return split in self.split_names[TEST]
-
-    def _label(self, cell: str) -> Label:
-        return cells.known_label(cell, self.labels) if self.labels else cells.number(cell, self.bounds)
 
 
 def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list[str]:

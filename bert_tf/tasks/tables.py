@@ -154,14 +154,11 @@ class Table:
         if self._keyed:
             return f"the first object has {', '.join(self.names)[:200]}"
         if self.names:
-            return f"the header line reads {' | '.join(self.names)[:200]}{self._divided_otherwise}"
+            header = "".join(self.names) if self._form == CSV else ""
+            remedy = next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in header), "")
+            return f"the header line reads {' | '.join(self.names)[:200]}{remedy}"
         others = "; if semicolons divide, write sep=; in a line above the first" if (self._form, self.width) == (CSV, 1) else ""
         return f"without a header line columns are numbers, here 1 to {self.width}{others}"
-
-    @property
-    def _divided_otherwise(self) -> str:
-        header = "".join(self.names) if self._form == CSV else ""
-        return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in header), "")
 
     def problem(self, message: str, line: int) -> DataError:
         """Returns an error about a row."""
@@ -305,9 +302,10 @@ def _opened(source: text_lines.Source, path: str, form: str, *, has_header: bool
         begin = list(_through_first_text(lines))
         lines = itertools.chain(begin, lines)
         first = begin[-1].text.strip() if isinstance(begin[-1], text_lines.Line) else ""
+        outside_quotes = re.sub('"[^"]*"?', "", first)
         if form == JSONL and _ARRAY_BEGIN.match(first):
             form = _ARRAY
-        elif form == CSV and _has_semicolons(first):
+        elif form == CSV and ";" in outside_quotes and "," not in outside_quotes:
             ahead, lines = itertools.tee(lines)
             if has_header or _SEPARATOR_LINE.fullmatch(first) or _have_one_number_of_semicolons(ahead):
                 form = _SEMICOLONS
@@ -319,12 +317,6 @@ def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterato
         yield line
         if isinstance(line, DataError) or line.text.strip():
             return
-
-
-def _has_semicolons(first: str) -> bool:
-    """Whether semicolons may divide a CSV file, by its first line."""
-    outside_quotes = re.sub('"[^"]*"?', "", first)
-    return ";" in outside_quotes and "," not in outside_quotes
 
 
 def _have_one_number_of_semicolons(lines: Iterator[text_lines.Line | DataError]) -> bool:

@@ -97,7 +97,9 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
         file = source.open()
         return cast(BinaryIO, gzip.open(file, "rb") if files.is_compressed(source) else file)
     if os.fspath(source) == STANDARD_INPUT:
-        return contextlib.nullcontext(_standard_input())
+        buffer = sys.stdin.buffer
+        # A separate buffer: Python locks its own at exit, and crashes if a thread waiting for a line holds the lock.
+        return contextlib.nullcontext(io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer)
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
         files.check_plain(source)
     if files.is_compressed(source):
@@ -107,15 +109,6 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
 
 def is_slice(source: Source) -> bool:
     return isinstance(source, Elsewhere) and source.is_slice
-
-
-def _standard_input() -> BinaryIO:
-    """Returns standard input with a separate buffer.
-
-    Python locks its own buffer at exit, and crashes if a thread waiting for a line holds the lock.
-    """
-    buffer = sys.stdin.buffer
-    return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
 
 
 def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, bytes]]:
@@ -167,7 +160,8 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
             data = line.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 data = data.removeprefix(_BOM)
-                _refuse_other_formats(line, path)
+                if other_format := encodings.instead_of_text(line):
+                    raise DataError(other_format, path, 1)
             has_text = has_text or bool(data.strip())
             blank.append((number, data))
             if keeps_blank or (has_text and data):
@@ -179,12 +173,6 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
                 yield _decoded(path, *held, remedy)
     if not has_text and not is_slice(source):
         raise EmptyFileError("the file is empty", path)
-
-
-def _refuse_other_formats(begin: bytes, path: str) -> None:
-    other_format = encodings.instead_of_text(begin)
-    if other_format:
-        raise DataError(other_format, path, 1)
 
 
 class _Remedy:

@@ -180,7 +180,7 @@ class LibraryTokenizer:
         return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
-def read(content: str, source: Path, *, words_as_they_are: bool) -> LibraryVocabulary:
+def read_vocabulary(content: str, source: Path, *, words_as_they_are: bool) -> LibraryVocabulary:
     """The vocabulary of a tokenizer.json, whose content may be made of another file, and of the files beside it."""
     beside: dict[str, Any] = {
         "named_tokens": roles.named_in(source.parent),

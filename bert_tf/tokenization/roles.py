@@ -74,7 +74,7 @@ def reads_words_as_they_are(folder: Path) -> bool:
     return text_rules.content(folder / text_rules.CONFIG).get(AS_THEY_ARE) is True
 
 
-def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:
+def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None) -> str:
     """Returns the token of a role: as named, as `own` of the tokenizer's model, else as usual; empty if there is none."""
     candidates = (named.get(role), own, *_USUAL[role])
     return next((token for token in candidates if token and token in vocabulary), "")

@@ -51,7 +51,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, words_as_they_are: bool = Fa
         return Vocabulary.from_file(source)
     from bert_tf.tokenization import library
 
-    return library.read(content, source, words_as_they_are=words_as_they_are)
+    return library.read_vocabulary(content, source, words_as_they_are=words_as_they_are)
 
 
 def _content(path: Path) -> str | None:

@@ -125,15 +125,12 @@ def _restored(run: Run, problems: list[str]) -> RestorePlan:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in run.splits:
         problems += _of_trained(run)
-    plan = plan_restore(reader, run.config, tuple(variables), run.layers, _new(run))
+    new = [name for name in encoder_shapes(run.config) if parts.part_of(name) in run.new_parts]
+    plan = plan_restore(reader, run.config, tuple(variables), run.layers, new)
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in run.splits and not problems:
         problems += preflight.check_head(reader, variables)
     return plan
-
-
-def _new(run: Run) -> list[str]:
-    return [name for name in encoder_shapes(run.config) if parts.part_of(name) in run.new_parts]
 
 
 def _of_files(run: Run) -> Iterator[str]:
@@ -147,7 +144,6 @@ def _of_files(run: Run) -> Iterator[str]:
 
 
 def _of_training(run: Run) -> Iterator[str]:
-    train = run.spec.train
     examples = run.examples[run.train_split]
     if not isinstance(examples, OnDisk):
         yield from preflight.check_training(examples, run.least_schedule)
@@ -155,7 +151,7 @@ def _of_training(run: Run) -> Iterator[str]:
         yield from preflight.check_batch(
             phase.batch_size,
             replicas=run.machine.replicas,
-            micro_batches=train.gradient_accumulation_steps,
+            micro_batches=run.spec.train.gradient_accumulation_steps,
             fewest=run.fewest_examples,
             flag=f"{phase.prefix}train_batch_size",
         )

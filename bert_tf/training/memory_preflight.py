@@ -81,9 +81,9 @@ def _can_tell(run: Run, rules: tuple[Rule, ...]) -> bool:
     return hosted and run.machine.plan.strategy != "central_storage" and not run.spec.speed.xla
 
 
-def _lengths(run: Run, split: str | None = None) -> Lengths:
+def _lengths(run: Run, split: str) -> Lengths:
     """Mean of a sample of examples; maximum over those with the longest texts."""
-    examples, options = run.examples[split or run.train_split], run.spec.speed
+    examples, options = run.examples[split], run.spec.speed
     if isinstance(examples, OnDisk):
         return _of_rows(run, examples)
     some = _features(run, examples[:: max(1, len(examples) // _SAMPLE)])

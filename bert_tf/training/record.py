@@ -76,13 +76,15 @@ def make_record(run: Run) -> dict[str, Any]:
 def _determining(run: Run) -> dict[str, Any]:
     settings = run.spec
     trained = {**_effective(settings.train), **_of_extensions(settings), **values_of(settings.speed)}
+    # Earlier versions trained on the beginning of a long text, with the same settings.
+    on_windows = run.task.family.trains_together and training_limits(run).long_text == WINDOWS
     determining = {
         **{name: value for name, value in trained.items() if name in _DETERMINING},
         "freeze": sorted(map(str, settings.train.frozen)),
         "task_name": run.task.name,
         **run.task.family.record(),
         **_of_texts(settings),
-        **_of_windows(run),
+        **({"trains_on": WINDOWS} if on_windows else {}),
         "bert_config": run.config.as_dict(),
         "vocabulary_sha256": run.vocabulary.fingerprint,
         "train_examples_sha256": run.digest(run.train_split),
@@ -104,12 +106,6 @@ def _of_evaluations(run: Run) -> dict[str, Any]:
     counts = [len(run.examples[split]) for split in splits if isinstance(run.examples[split], OnDisk)]
     recorded = _DEV not in earlier or _DEV_ROWS in earlier  # earlier versions did not record the number
     return {**digests, _DEV_ROWS: counts} if counts and recorded else digests
-
-
-def _of_windows(run: Run) -> dict[str, str]:
-    """Tells runs from those of versions that trained on the beginning of a long text, with the same settings."""
-    trains = run.task.family.trains_together and training_limits(run).long_text == WINDOWS
-    return {"trains_on": WINDOWS} if trains else {}
 
 
 def command(run: Run) -> str:

@@ -29,7 +29,7 @@ def write_evaluation(
     evaluations: Mapping[str, Evaluation],
     *,
     step: int,
-    note: str = "",
+    note: str,
     more: Mapping[str, Any] = types.MappingProxyType({}),
     averages: Mapping[str, Mapping[str, Evaluation]] = types.MappingProxyType({}),
 ) -> dict[str, float]:

@@ -29,11 +29,6 @@ _PRECISION = "number format of matrix products: default (tf32 on a GPU that has 
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 
 
-def _task_names() -> str:
-    """Extensions and programs add tasks."""
-    return f"required: {', '.join(names_with_labels())}"
-
-
 def _engines() -> tuple[str, ...]:
     return (TENSORFLOW, *extension.named("engines"))
 
@@ -44,7 +39,8 @@ def _precisions() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class TaskAndFolder:
-    task_name: str | None = setting(None, _task_names, of_labels=True)
+    # Extensions and programs add tasks.
+    task_name: str | None = setting(None, lambda: f"required: {', '.join(names_with_labels())}", of_labels=True)
     data_dir: str | None = setting(
         None,
         "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",

@@ -100,7 +100,7 @@ def find(
 
 
 def find_all(
-    pattern: str, overrides: ModelOverrides, *, environment: Mapping[str, str], task: str | Task | None = None
+    pattern: str, overrides: ModelOverrides, *, environment: Mapping[str, str], task: str | Task | None
 ) -> list[Trained]:
     """Finds the models of all checkpoints that a pattern matches."""
     from bert_tf.batch import checkpoints
@@ -178,15 +178,11 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # other errors are raised as they are
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
-    of_hub = prefixes.as_hub_name(path) is not None
-    if (
-        alone
-        and not of_hub
-        and not path.is_dir()
-        and not any(near.name.startswith(path.name) for near in _files_in(path.parent))
-    ):
-        advice = on_hub(named or base or "")
-        raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
+    if alone and prefixes.as_hub_name(path) is None and not path.is_dir():
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        if not any(near.name.startswith(path.name) for near in beside):
+            advice = on_hub(named or base or "")
+            raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
     model_formats.refuse(checkpoint)
     folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)
@@ -221,10 +217,6 @@ def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]
     opens = [extension.load(entry.opens) for entry in extension.installed().values() if entry.opens]
     folders = (opened(Path(name), cache_dir, environment) for opened in opens)
     return next((str(_checkpoint_in(folder)) for folder in folders if folder is not None), None)
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _model(

@@ -65,15 +65,10 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
 
 def with_kernels(speed: SpeedSettings, machine: Machine, environment: Mapping[str, str]) -> Machine:
     """Loads native kernels if the machine has them and they support the settings."""
-    wanted = speed.native_kernels and _suits_kernels(speed, machine)
-    return dataclasses.replace(machine, native_kernels=wanted and loading.use(environment))
-
-
-def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
-    """Whether kernels support the computation; all machines of a cluster must compute alike."""
     suits = speed.pack_tokens and speed.custom_gradients and not speed.xla
-    on_cpu = not machine.sees_gpu and machine.plan.cluster is None
-    return suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
+    on_cpu = not machine.sees_gpu and machine.plan.cluster is None  # all machines of a cluster must compute alike
+    wanted = speed.native_kernels and suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
+    return dataclasses.replace(machine, native_kernels=wanted and loading.use(environment))
 
 
 def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False) -> Execution:

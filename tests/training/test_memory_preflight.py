@@ -42,7 +42,7 @@ def prepared(project, machine=GPU, **extra):
 
 def planned(prepared_run, batch_size=None, **options):
     """The forecast of a run's step, as the preflight makes it."""
-    lengths = memory_preflight._lengths(prepared_run)
+    lengths = memory_preflight._lengths(prepared_run, "train")
     compute_options = dataclasses.replace(memory_preflight._options(prepared_run, lengths, hosted=False), **options)
     batch_size = batch_size or prepared_run.spec.train.train_batch_size
     return step_peak.forecast(prepared_run.config, tokens=lengths.tokens, batch_size=batch_size, options=compute_options)
@@ -51,7 +51,7 @@ def planned(prepared_run, batch_size=None, **options):
 def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
     (tmp_path / "train.txt").write_text("rain I-LOC\nand O\n\n" * 8)
     given = prepared(project, task_name="CoNLL2003", data_dir=tmp_path)
-    options = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
+    options = memory_preflight._options(given, memory_preflight._lengths(given, "train"), hosted=False)
     assert options.head == ((9, given.config.hidden_size), (9,))
     assert options.reads_tokens
 
@@ -70,7 +70,7 @@ def test_windows_of_the_longest_text_are_counted(project, tmp_path):
         "defer_embeddings": False,
     }
     given = prepared(project, **ways, **files)
-    lengths = memory_preflight._lengths(given)
+    lengths = memory_preflight._lengths(given, "train")
     assert (lengths.most_rows, lengths.rows_per_example) == (19, pytest.approx((30 + 19 + 5) / 32))
     assert lengths.rows_spread == pytest.approx(np.std([*[1] * 30, 19, 5]))
     # In the largest part of a batch of 8: its mean and three standard deviations, or the text of 19 windows alone.
@@ -78,7 +78,7 @@ def test_windows_of_the_longest_text_are_counted(project, tmp_path):
         single = {"most_rows": 1, "rows_per_example": 1.0, "rows_spread": 0.0}
         as_rows = planned(given, **single, micro_batches=count, batch_size=count * rows)
         assert planned(given, micro_batches=count) == as_rows
-    grouped = memory_preflight._lengths(prepared(project, group_by_length=True, **ways, **files))
+    grouped = memory_preflight._lengths(prepared(project, group_by_length=True, **ways, **files), "train")
     assert (grouped.most_rows, grouped.rows_per_example) == (19, 12)  # the two long texts are as long as a row
 
 
@@ -174,7 +174,7 @@ def test_auto_is_a_batch_of_the_usual_size_in_parts(written):
 
 def test_padding_and_lengths_are_those_of_the_examples_however_few_are_long(project):
     whole, longest, grouped, halves = (
-        memory_preflight._lengths(prepared(project, **flags))
+        memory_preflight._lengths(prepared(project, **flags), "train")
         for flags in ({"pad_to_longest": False}, {}, {"group_by_length": True}, {"precision": "bfloat16"})
     )
     assert whole.tokens == 24
@@ -189,7 +189,7 @@ def test_padding_and_lengths_are_those_of_the_examples_however_few_are_long(proj
     few = dataclasses.replace(given.examples["train"][0], text_a="rain", text_b="rain")
     examples = [few] * 700
     examples[611] = dataclasses.replace(few, text_a="rain " * 14)  # every second is looked at
-    lengths = memory_preflight._lengths(dataclasses.replace(given, examples={"train": examples}))
+    lengths = memory_preflight._lengths(dataclasses.replace(given, examples={"train": examples}), "train")
     assert lengths.tokens == 14 + 1 + 3
     assert lengths.padding == pytest.approx(1 - 5 / 18)
 

@@ -70,22 +70,14 @@ class TensorFlowTensors:
         return self._reader[self._keys[name]]
 
 
-class SafeTensors:
+class SafeTensors(WeightFiles):
     """Weights in Hugging Face's layout: a file, or a folder (see `weight_files`)."""
 
     layout = HUGGINGFACE
 
     def __init__(self, path: Path) -> None:
+        super().__init__((in_folder(path) or path) if path.is_dir() else path)
         self.name, self.folder = str(path), path if path.is_dir() else path.parent
-        self._weights = WeightFiles((in_folder(path) or path) if path.is_dir() else path)
-        self.entries: Mapping[str, Entry] = self._weights.entries
-
-    @property
-    def digest(self) -> str:
-        return self._weights.digest
-
-    def read(self, name: str) -> Array:
-        return self._weights.read(name)
 
 
 def step_of(tensors: Tensors) -> int | None:

@@ -23,7 +23,7 @@ AS_IT_IS = "identity"  # of Content-Encoding
 _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
 
 
-def read(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
+def read_parts(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
     """Parses a JSON body into parts of at most `batch_tokens` (unless one example exceeds it); raises Refusal."""
     call = every()[name]
     rows, options = _rows(call, _value(body), limits)
@@ -39,7 +39,7 @@ def read(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
 def read_several(
     body: bytes, models: Sequence[Description], limits: Limits, *, batch_tokens: int
 ) -> tuple[tuple[int, ...], list[Part]]:
-    """As `read`, for predictions of some models, which are returned by number: those that the body names, else all."""
+    """As `read_parts`, for predictions of some models, which are returned by number: those that the body names, else all."""
     value = _value(body)
     known = [model.name for model in models]
     numbers = tuple(known.index(name) for name in _asked(value.pop(MODELS, known), known))

@@ -139,7 +139,7 @@ class Service:
         model = models[number]
         if call not in model.calls:
             raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{calls.every()[call].remedy}")
-        read_one = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
+        read_one = functools.partial(question.read_parts, batch_tokens=self.computing.batch_tokens)
         parts = await in_thread(read_one, call, body, model.reader, self.limits)
         return (number,), [dataclasses.replace(part, models=(number,)) for part in parts]
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf.batch.trained import Trained
 from bert_tf.extensions.export.job import ExportJob
-from bert_tf.extensions.export.saved_model.sentences import outputs, read
+from bert_tf.extensions.export.saved_model.sentences import outputs, read_texts
 from bert_tf.extensions.export.saved_model.signatures import DEFAULT, VECTORS, Signature, aligned, strings
 from bert_tf.extensions.export.saved_model.tokenizer import GraphTokenizer
 from bert_tf.modeling.heads import registry as heads
@@ -28,4 +28,4 @@ def alike(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signature
 
 def _directions(trained: Trained, tokenizer: GraphTokenizer, texts: tf.Tensor) -> tf.Tensor:
     """[B, D] vectors of length 1."""
-    return heads.make_head(trained.head).serving(outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]
+    return heads.make_head(trained.head).serving(outputs(trained, read_texts(trained, tokenizer, texts, None)))["vectors"]

@@ -181,7 +181,11 @@ class _Step:
         return FLOAT * moments + current_at
 
     def moments(self) -> Iterator[_Live]:
-        yield from self._making_current()
+        if self._defers:
+            histories = self._unique * _ROW_HISTORY
+            rows = self._unique * self._config.embedding_width
+            at_a_time = 17 if self._options.averages else 10
+            yield "words made current", 0, 0, FLOAT * at_a_time * (histories + rows)
         yield from self._passes()
         gradients = self._all_gradients() * (2 if self._options.replicas > 1 else 1)  # beside their sums over replicas
         yield "update", gradients, 0, self._always() + self._update()
@@ -301,13 +305,6 @@ class _Step:
             return 0
         table = self._words if self._trains_words and not self._defers else 0
         return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * table
-
-    def _making_current(self) -> Iterator[_Live]:
-        if self._defers:
-            histories = self._unique * _ROW_HISTORY
-            rows = self._unique * self._config.embedding_width
-            at_a_time = 17 if self._options.averages else 10
-            yield "words made current", 0, 0, FLOAT * at_a_time * (histories + rows)
 
     def _update(self) -> int:
         """Temporary bytes of the update, without gradients: the weight decay terms."""

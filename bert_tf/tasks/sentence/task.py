@@ -248,8 +248,8 @@ class LabelColumn:
         problem = cells.problem_of_bits([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
         if problem:
             raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
-        if self.ambiguous(counts):
-            raise DataError(self.ambiguous(counts), table.path)
+        if problem := self.ambiguous(counts):
+            raise DataError(problem, table.path)
         warn_of_labels(counts, table.path)
         return sorted_names(counts)
 
@@ -288,7 +288,9 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
         problem = f"{len(counts)} different labels in {sum(counts.values())} rows"
         _LOG.warning("%s: %s: does --label_column name the text, or an id?", source, problem)
         return
-    rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
+    share = min(_RARE_SHARE, 0.5 / max(1, len(counts)))  # lower if there are many labels
+    least = max(_RARE, share * sum(counts.values()))
+    rare = sorted((count, name) for name, count in counts.items() if count < least)
     if rare:
         listing = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
         _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, listing)
@@ -296,12 +298,6 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     if near:
         listing = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
         _LOG.warning("%s: labels one letter apart, which may be one: %s", source, listing)
-
-
-def _least_rows(counts: Mapping[str, int]) -> float:
-    """Returns the row count below which a label is rare; lower if there are many labels."""
-    share = min(_RARE_SHARE, 0.5 / len(counts))
-    return max(_RARE, share * sum(counts.values()))
 
 
 def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:

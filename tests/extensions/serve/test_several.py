@@ -272,7 +272,7 @@ class TestRealModels:
         for (number, own_answer), run in zip(part.of_models(answer), runs):
             alone = served(configured(str(run)))
             body = json.dumps({"rows": rows[:2]}).encode()
-            (own,) = question.read("predict", body, alone.description.reader, Limits(), batch_tokens=99)
+            (own,) = question.read_parts("predict", body, alone.description.reader, Limits(), batch_tokens=99)
             assert own_answer[:2] == alone.answers([own])[0], number
             assert json.loads(own_answer[2]) == {**json.loads(own_answer[0]), "id": "row-2"}
 
@@ -311,7 +311,7 @@ class TestRealModels:
         assert len(closed) == 1
 
     def test_other_calls_are_of_one_model(self, runs, together):
-        (part,) = question.read("explain", b'{"text": "rain", "method": "occlusion"}', READER, Limits(), batch_tokens=99)
+        (part,) = question.read_parts("explain", b'{"text": "rain", "method": "occlusion"}', READER, Limits(), batch_tokens=99)
         alone = served(configured(str(runs[0])))
         (predict,) = self.parts(together, {"text": "rain"})
         answer, predicted = together.answers([dataclasses.replace(part, models=(0,)), predict])

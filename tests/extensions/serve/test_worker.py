@@ -29,7 +29,8 @@ def served_by(run, **settings):
 def parts_of(served, *asked, batch_tokens=2048):
     """Returns the parts of requests, each a call and its body."""
     reader = served.description.reader
-    read = (question.read(call, json.dumps(body).encode(), reader, Limits(), batch_tokens=batch_tokens) for call, body in asked)
+    bodies = ((call, json.dumps(body).encode()) for call, body in asked)
+    read = (question.read_parts(call, body, reader, Limits(), batch_tokens=batch_tokens) for call, body in bodies)
     return [part for parts in read for part in parts]
 
 

@@ -32,7 +32,7 @@ class Read(NamedTuple):
     examples: tf.Tensor  # [N] example of each row
 
 
-def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: tf.Tensor | None) -> Read:
+def read_texts(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: tf.Tensor | None) -> Read:
     """Builds model inputs from texts [B] as `features.sentences.build`; `second` is None for single texts."""
     texts = tf.range(tf.size(first))
     ids = tokenizer.pieces(first if second is None else tf.concat([first, second], axis=0)).ids
@@ -54,7 +54,7 @@ def labelled(exported: ExportJob, tokenizer: GraphTokenizer) -> dict[str, Signat
     """Classification, regression and multi-label: `text_a`, and `text_b` if the model reads pairs."""
     trained, head = exported.trained, heads.make_head(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
-    sentences = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
+    sentences = read_texts(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
     served = head.serving(outputs(trained, sentences))
     return {DEFAULT: Signature(inputs, {**served, **_decided(exported, served)})}
 
