@@ -81,6 +81,7 @@ _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": s
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
 _SENTENCES = {"text", "query"}  # settings that are read by a model
+_WRITTEN = {"output", "output_dir", "output_file", "corpus_dir"}
 _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 
 
@@ -106,6 +107,7 @@ class Setting(NamedTuple):
     in_memory: bool = False  # the library accepts rows instead of their file name
     path: bool = False  # a command that repeats the run from another folder needs the absolute path
     paths: bool = False  # the same, several with commas between them
+    may_be_remote: bool = False  # of an output: another check refuses gs://bucket/file where it would become a local folder
     refuse_missing: Callable[[str], None] | None = None  # of a name that is read: called before TensorFlow is imported
     determines: bool = False  # with another value, something else is learned: it is another run
     exact: bool = False  # computes the same in another way, up to rounding; off in the published layout
@@ -312,6 +314,8 @@ def check(row: Setting, value: object) -> None:
         refuse_unusable_text(f"--{row.name}", text)
         if row.name not in _SENTENCES and text != "~":  # which may be a separator or a column
             _refuse_home(f"--{row.name}", text)
+        if row.name in _WRITTEN and not row.may_be_remote:
+            refuse_remote(f"--{row.name}=", text)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
@@ -339,6 +343,12 @@ def _refuse_home(name: str, text: str) -> None:
     if text == "~" or text.startswith("~/"):
         written = os.path.expanduser(text)
         raise FlagError(f"{name}={text:.80}: ~ is the home folder only where a word of a shell begins; write {written:.200}")
+
+
+def refuse_remote(flag: str, path: str, remedy: str = "and copy it afterwards") -> None:
+    """Raises FlagError for an output as gs://bucket/run, which would be written to a local folder gs:/."""
+    if files.has_scheme(path):
+        raise FlagError(f"{flag}{path:.200}: outputs are written to the local disk; name a local path, {remedy}")
 
 
 def path_of(name: str, value: object) -> str:

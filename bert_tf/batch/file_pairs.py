@@ -15,7 +15,7 @@ from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.io import files
 from bert_tf.io.files import PIPE
-from bert_tf.settings import setting
+from bert_tf.settings import refuse_remote, setting
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.names import FORMATS
 
@@ -30,7 +30,7 @@ class FilePair:
     """An input file and its output; `-` is a pipe."""
 
     input: str = setting(None, "file to read", required=True)
-    output: str = setting(None, "file to write", required=True)
+    output: str = setting(None, "file to write", required=True, may_be_remote=True)
     output_format: str | None = setting(None, "else as the name of the output says", choices=FORMATS)
 
     def with_pipes(self, output_format: str | None = None) -> FilePair:
@@ -59,10 +59,11 @@ def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
 
 
 def refuse_clashes(pairs: Sequence[FilePair]) -> None:
-    """Raises FlagError if an output is a folder, belongs to a run, is also an input or is written twice."""
+    """Raises FlagError if an output is remote or a folder, belongs to a run, is also an input or is written twice."""
     outputs = collections.Counter(_place(pair.output) for pair in pairs)
     for pair in pairs:
         if pair.output != PIPE:
+            refuse_remote("", pair.output, "or add --beam")
             if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
                 raise FlagError(f"{pair.output}: is a folder; name a file to write")
             run_layout.refuse_own_file(pair.output)

@@ -162,6 +162,7 @@ def test_the_row_that_stops_a_prediction_is_named_with_the_flag_that_leaves_it_o
         ("{run}/none-*", [("a", "b")], "no checkpoint matches"),
         ("{run}", [("a", "b"), ("c", "./b")], "error: b: two inputs would be written there"),
         ("{run}", [("in.tsv", "link.tsv")], "in.tsv: is an input and an output"),
+        ("{run}", [("in.tsv", "gs://b/p.tsv")], "outputs are written to the local disk; name a local path, or add --beam"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
         ("{run}", [("a", "b/")], "b/: is a folder; name a file to write"),
         ("{run}", [("a", "{run}")], "run: is a folder; name a file to write"),

@@ -58,6 +58,7 @@ def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
         (lambda: bert_tf.inspect_checkpoint(None), "=None: expected a path"),
         (lambda: bert_tf.strip_checkpoint("run", output="a\0b"), r"--output='a\\x00b': holds a NUL character"),
         (lambda: bert_tf.strip_checkpoint("run", output="~/a"), r"--output=~/a: ~ is the home folder only .*; write /.*/a"),
+        (lambda: bert_tf.fine_tune(output_dir="gs://b/run"), "--output_dir=gs://b/run: outputs are written to the local disk"),
         (lambda: bert_tf.load("~/run"), r"=~/run: ~ is the home folder only where"),
         (lambda: bert_tf.strip_checkpoint("run", output=b"out"), "--output=b'out': expected a text"),
         (lambda: bert_tf.load("run", gpu_growth=True), "unknown setting 'gpu_growth'; did you mean gpu_memory_growth"),

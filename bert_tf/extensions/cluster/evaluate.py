@@ -19,7 +19,6 @@ from bert_tf.extensions.cluster import beam_job
 from bert_tf.extensions.evaluate import evaluation
 from bert_tf.extensions.evaluate.command import EvaluateSettings, Table, task_of
 from bert_tf.extensions.evaluate.results_table import TSV_FILE, ResultsTable, Row
-from bert_tf.io import files
 from bert_tf.library.keywords import Beam
 from bert_tf.runtime.precision import computed
 from bert_tf.settings import changed
@@ -79,8 +78,8 @@ class Measured:
 def run(settings: EvaluateSettings, by: Beam) -> Table:
     """For files too large for one machine; checkpoints may be remote."""
     beam_job.refuse_missing()
-    if changed(settings.extensions) or files.has_scheme(settings.output_dir):
-        raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
+    for name in changed(settings.extensions):
+        raise FlagError(f"--{name}: --beam evaluates trained models; leave it out")
     table = ResultsTable(settings.output_dir, [])
     failed = []
     for entry in settings.tasks:

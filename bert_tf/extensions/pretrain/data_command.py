@@ -182,7 +182,7 @@ class _Makers(NamedTuple):
 
 def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
     """Makes paths absolute for workers, which share the folders; FlagError for pipes and unmappable paths."""
-    for name in (*corpus.files, *names):
+    for name in corpus.files:
         if files.has_scheme(name):
             raise FlagError(f"--beam: {name}: tokens are mapped into memory; name a folder that all workers mount")
     if not corpus.can_be_read_again:
