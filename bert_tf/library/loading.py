@@ -54,7 +54,7 @@ def load(
     load_settings = read_settings(LoadSettings, {"batch_size": batch_size, **settings})
     model = sources.find(path, load_settings.model, environment=os.environ, task=task).anchored
     model.refuse(model.task.family)
-    folder = None if data_dir is None else os.fspath(data_dir)
+    folder = None if data_dir is None else os.path.abspath(data_dir)
     inference = batch_machine.inference(load_settings.machine, load_settings.batch_size, [model.prefix], environment=os.environ)
     family = with_rules(model.task.family.as_trained(model.record), load_settings.rules.given())
     return Model(model, model.task, inference, find_data=_finder(folder), family=family)

@@ -36,6 +36,7 @@ class FileTask(Splits):
         self.name = name
         self._make_family, self._read, self._patterns = family, read, patterns
         self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
+        self._absolute = {split: os.path.abspath(name) if name else "" for split, name in self._files.items()}
         self._skip_bad_rows = settings.skip_bad_rows
         for purpose in (TRAIN, DEV):
             if self._files[purpose] == text_lines.STANDARD_INPUT:
@@ -53,8 +54,9 @@ class FileTask(Splits):
         if split not in self._files:
             raise DataError(unknown_name("split", split, tuple(self._files)), split)
         file_name = self._files[split]
-        if file_name:
-            return Path(file_name)
+        if file_name:  # as it was typed, unless the program has changed its directory since then
+            absolute = self._absolute[split]
+            return Path(file_name if os.path.abspath(file_name) == absolute else absolute)
         if not self.reads_folder:
             apart = "; if there is one file, put every fifth row aside, or train with --folds=5" if split == DEV else ""
             raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named{apart}")

@@ -45,8 +45,8 @@ class DataSource:
 
     @property
     def data_dir(self) -> Path | None:
-        """The folder, for another command's --data_dir; None if the task knows its files."""
-        return self.folder if self.has_folder else None
+        """The absolute folder, for another command's --data_dir; None if the task knows its files."""
+        return self.folder.absolute() if self.has_folder else None
 
 
 @dataclasses.dataclass(frozen=True)

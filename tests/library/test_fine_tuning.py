@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -64,14 +65,16 @@ def test_a_task_of_a_name_does_what_the_command_does_and_leaves_no_graph_in_the_
     assert len(graphs()) == len(before)
 
 
-def test_a_model_of_named_files_is_evaluated_on_its_dev_file(tmp_path, settings):
-    """It has no folder of data, which `evaluate` must not ask for."""
+def test_a_model_of_named_files_is_evaluated_on_its_dev_file(tmp_path, settings, monkeypatch):
+    """Also from another directory; it has no folder of data, which `evaluate` must not ask for."""
     files = {}
+    monkeypatch.chdir(tmp_path)
     for name, rows in {"train_file": [*WEATHER, *FOOD], "dev_file": [WEATHER[0], FOOD[1]]}.items():
-        path = tmp_path / f"{name}.csv"
+        path = Path(f"{name}.csv")
         path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
         files[name] = str(path)
     with bert_tf.fine_tune("custom", output_dir=tmp_path / "out", num_train_steps=1, **files, **settings) as model:
+        monkeypatch.chdir("/")
         assert len(model.evaluate("dev").predictions) == 2
 
 

@@ -215,8 +215,9 @@ def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypat
 
 def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monkeypatch):
     monkeypatch.chdir(run)
-    with bert_tf.load(".") as model:
+    with bert_tf.load(".", data_dir=".") as model:
         monkeypatch.chdir("/")
+        assert model.find_data(model.task) == str(run)
         model.predict(PAIRS)
     with pytest.raises(BertError, match=r"cannot be sent to another process; load it there: bert_tf.load\('/"):
         pickle.dumps(model)
