@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 _ROOT = Path("/sys/fs/cgroup")
+_NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
 _MEMBERSHIP = Path("/proc/self/cgroup")  # lines of NUMBER:CONTROLLERS:GROUP; no controller is named in version 2
 
 
@@ -56,7 +57,7 @@ def _memory(folder: Path) -> tuple[int, int] | None:
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         limit = _number(_read(folder / maximum))
-        if limit:
+        if limit and limit < _NO_LIMIT:
             pages = dict(line.split() for line in _read(folder / "memory.stat").splitlines() if len(line.split()) == 2)
             used = (_number(_read(folder / current)) or 0) - (_number(pages.get(idle, "")) or 0)  # cached files can be dropped
             return limit, max(0, limit - max(0, used))

@@ -81,7 +81,8 @@ def test_a_system_without_affinity(machine, monkeypatch):
         (V2, {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 500\ninactive_file 200\n"}, (1000, 500)),
         (V1, {f"memory/docker/abc/memory.{name}": text for name, text in MEMORY_V1.items()}, (1000, 500)),
         (V2, {"app.slice/job/memory.max": "max", "app.slice/memory.max": "3000", "memory.max": "5000"}, (3000, 3000)),
-        *((V2, {"memory.max": text}, None) for text in ("max", "", "lots")),
+        (V1, {"memory/docker/abc/memory.limit_in_bytes": f"{2**63 - 4096}", "memory/memory.limit_in_bytes": "9"}, (9, 9)),
+        *((V2, {"memory.max": text}, None) for text in ("max", "", "lots", f"{2**63 - 4096}")),
     ],
 )
 def test_memory(machine, membership, files, memory):

@@ -31,6 +31,7 @@ from bert_tf.extensions.cluster.shards import ShardForm, Shards
 from bert_tf.extensions.cluster.slices import Part, Whole
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
+from bert_tf.runtime import cgroup
 from bert_tf.tasks import names, tables
 
 _OF_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
@@ -88,7 +89,7 @@ def threads(arguments: Sequence[str]) -> int | None:
     direct = options.view_as(DirectOptions)
     if not computes_here(options) or direct.direct_running_mode != "multi_processing":
         return None
-    cores = len(os.sched_getaffinity(0))
+    cores = cgroup.granted_cpus()
     return max(1, cores // (direct.direct_num_workers or cores))
 
 

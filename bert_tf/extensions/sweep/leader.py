@@ -56,7 +56,7 @@ def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
     cores = cgroup.granted_cpus()
     machine = psutil.virtual_memory()
     _, free = cgroup.memory() or (machine.total, machine.available)
-    count = count or max(1, min(cores, free // _MEMORY))
+    count = count or max(1, min(cores, min(free, machine.available) // _MEMORY))
     return [Slot({}, max(1, cores // count)) for _ in range(count)]
 
 

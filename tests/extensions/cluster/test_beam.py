@@ -327,7 +327,7 @@ def test_options_of_a_runner(monkeypatch):
     assert elsewhere.get_all_options()["runner"] == "FlinkRunner"
     with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
         beam.transfer([], None, None, ["--runner=NoSuchRunner"])
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    monkeypatch.setattr("bert_tf.runtime.cgroup.granted_cpus", lambda: 8)
     processes = ["--runner=DirectRunner", "--direct_running_mode=multi_processing"]
     assert beam.threads([*processes, "--direct_num_workers=2"]) == 4
     assert beam.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores

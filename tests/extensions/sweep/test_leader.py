@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import os
+import types
 
 import pytest
 
@@ -85,12 +86,17 @@ def test_slots_say_which_gpus_a_run_has_and_how_many_threads(tmp_path, slots, sp
 
 @pytest.mark.parametrize(
     ("cores", "free_gb", "asked", "threads"),
-    [(8, 64, None, [1] * 8), (8, 9, None, [4, 4]), (8, 1, None, [8]), (8, 64, 3, [2] * 3), (2, 64, 5, [1] * 5)],
+    [
+        *((8, (64, 96), None, [1] * 8), (8, (9, 96), None, [4, 4]), (8, (96, 9), None, [4, 4]), (8, (1, 96), None, [8])),
+        *((8, (64, 96), 3, [2] * 3), (2, (64, 96), 5, [1] * 5)),
+    ],
 )
 def test_without_a_gpu_cores_and_memory_are_divided(monkeypatch, cores, free_gb, asked, threads):
     monkeypatch.setattr(leader.nvidia, "survey", nvidia.System)
     monkeypatch.setattr(leader.cgroup, "granted_cpus", lambda: cores)
-    monkeypatch.setattr(leader.cgroup, "memory", lambda: (128 << 30, free_gb << 30))
+    granted, of_machine = (gb << 30 for gb in free_gb)
+    monkeypatch.setattr(leader.cgroup, "memory", lambda: (128 << 30, granted))
+    monkeypatch.setattr(leader.psutil, "virtual_memory", lambda: types.SimpleNamespace(total=128 << 30, available=of_machine))
     assert leader.slots(asked, {}) == [Slot({}, threads=one) for one in threads]
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from bert_tf.errors import BertError
 from bert_tf.io import progress
+from bert_tf.runtime import cgroup
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -29,7 +30,7 @@ class LostWorkerError(BertError):
 
 
 def cores() -> int:
-    return len(os.sched_getaffinity(0))
+    return cgroup.granted_cpus()
 
 
 def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: str = "piece") -> Iterator[B]:
