@@ -2,14 +2,13 @@
 
 TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180), and so is TSV as pandas writes it.
 Semicolons divide a CSV whose header line has them and no commas: Excel writes it where the comma is the decimal sign.
-Without a header line the first rows must have the same number of them, since a text may have some.
+Without a header line they do below a line `sep=;` alone, since a text may have some.
 JSON lines hold an object or an array each; an array of objects over the whole file is read too. Text is UTF-8; a byte
 order mark, CRLF line ends and trailing blank lines are removed; `.gz` is decompressed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import functools
@@ -38,7 +37,6 @@ T = TypeVar("T")
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: fits any document, but stops at a quote that is never closed
 _DIGITS = 10  # of the number of a column
 _NAMED = 10  # rows of a file that cannot be used
-_COMPARED = 10  # rows of a CSV without a header line, by their number of semicolons
 _SUFFIXES = {
     **dict.fromkeys((".tsv", ".txt"), TSV),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONL),
@@ -305,10 +303,8 @@ def _opened(source: text_lines.Source, path: str, form: str, *, has_header: bool
         outside_quotes = re.sub('"[^"]*"?', "", first)
         if form == JSONL and _ARRAY_BEGIN.match(first):
             form = _ARRAY
-        elif form == CSV and ";" in outside_quotes and "," not in outside_quotes:
-            ahead, lines = itertools.tee(lines)
-            if has_header or _SEPARATOR_LINE.fullmatch(first) or _have_one_number_of_semicolons(ahead):
-                form = _SEMICOLONS
+        elif form == CSV and (has_header or _SEPARATOR_LINE.fullmatch(first)):
+            form = _SEMICOLONS if ";" in outside_quotes and "," not in outside_quotes else CSV
     return form, _READERS[form](lines, path)
 
 
@@ -317,14 +313,6 @@ def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterato
         yield line
         if isinstance(line, DataError) or line.text.strip():
             return
-
-
-def _have_one_number_of_semicolons(lines: Iterator[text_lines.Line | DataError]) -> bool:
-    """Whether the first rows of a CSV file have the same number of semicolons outside quotes."""
-    rows = filter(None, csv.reader(map(_csv_text, lines), delimiter=";", skipinitialspace=True))
-    with contextlib.suppress(csv.Error):  # told by the reader of the rows
-        return len({len(row) for row in itertools.islice(rows, _COMPARED)}) == 1
-    return False
 
 
 def _is_keyed(first: _Row, path: str) -> bool:

@@ -316,15 +316,13 @@ def test_semicolons_divide_a_csv_whose_header_has_them_and_no_commas(tmp_path, a
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Good; thanks\nBad\n", ["Good; thanks", "Bad"]),
-        ("Good; thanks\nBad; so; so\n", ["Good; thanks", "Bad; so; so"]),
-        ("Good;0\n\n'Bad;\nso'; 1\n", ["Good", "Bad;\nso"]),
-        ("a;b\n" * 10 + "c\n", ["a"] * 10),
+        ("Good; thanks\n", ["Good; thanks"]),
+        ("Good; thanks\nBad; so\n", ["Good; thanks", "Bad; so"]),
         ("sep=;\nGood;0\nBad\n", ["Good"]),
     ],
 )
-def test_without_a_header_line_semicolons_divide_if_the_first_rows_have_the_same_number(tmp_path, text, expected):
-    table = open_table(write(tmp_path, text.replace("'", '"').encode(), "a.csv"), header=False)
+def test_without_a_header_line_semicolons_divide_below_a_line_that_says_so(tmp_path, text, expected):
+    table = open_table(write(tmp_path, text.encode(), "a.csv"), header=False)
     assert list(table.read_rows(["1"], lambda _, row: row[0], lambda _: None)) == expected
     other = open_table(write(tmp_path, b"a;b\nc\n", "a.csv"), header=False)
     assert other.there.endswith("here 1 to 1; if semicolons divide, write sep=; in a line above the first")

@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_used_is_one_line(flags, tmp_path, capsys):
     ("more", "said"),
     [
         (["--input_file=-", "--beam"], "--beam: workers cannot read the pipes of this process"),
-        (["--output_file=gs://bucket/x", "--beam"], "outputs are written to the local disk; name a local path, and copy it afterwards"),
+        (["--output_file=gs://bucket/x", "--beam"], "outputs are written to the local disk; name a local path, and copy it"),
         (["--beam", "--", "--no_such_option=1"], "Apache Beam has no option --no_such_option"),
         (["--", "--runner=FnApiRunner"], "after -- is for Apache Beam; add --beam"),
     ],
