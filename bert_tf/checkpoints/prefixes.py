@@ -41,6 +41,19 @@ def refuse_missing(prefix: str) -> None:
         raise CheckpointError(f"{prefix}: no checkpoint of this name{_hint(prefix)}")
 
 
+def plain(prefix: str) -> str:
+    """The same without * ? [, a pattern for TensorFlow: seen from the working directory. CheckpointError if that has some."""
+    if not glob.has_magic(prefix):
+        return prefix
+    folder, name = os.path.split(prefix)
+    path = os.path.join(os.path.relpath(os.path.realpath(folder)), name)
+    if glob.has_magic(path):
+        raise CheckpointError(
+            f"{prefix}: TensorFlow treats * ? [ in a path as a pattern; rename it, or work in its folder (cd)"
+        )
+    return path
+
+
 def refuse_missing_model(name: str) -> None:
     """Raises CheckpointError if a name matches nothing, or needs TensorFlow where there is none.
 

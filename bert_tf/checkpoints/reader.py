@@ -18,7 +18,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import extension
-from bert_tf.checkpoints.prefixes import refuse_missing
+from bert_tf.checkpoints.prefixes import plain, refuse_missing
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
 from bert_tf.io.log_form import log
 
@@ -40,7 +40,8 @@ class CheckpointReader:
         self.prefix = os.fspath(prefix)
         refuse_missing(self.prefix)
         try:
-            self._reader = tf1.train.NewCheckpointReader(self.prefix)  # load_checkpoint would look into a folder of this name
+            # load_checkpoint would look into a folder of this name
+            self._reader = tf1.train.NewCheckpointReader(plain(self.prefix))
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
             self.dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
@@ -175,7 +176,7 @@ def as_float32(prefix: str) -> Iterator[str]:
     reader = model_reader(prefix)
     converted = sorted({dtype.name for dtype in reader.dtypes.values() if dtype in _CONVERTED})
     if not (converted or reader.composed):
-        yield prefix
+        yield plain(prefix)
         return
     if converted:
         log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))

@@ -1,6 +1,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, as_float32, problem_of_saved, problem_of_weights, write_checkpoint
 from bert_tf.errors import CheckpointError
@@ -27,6 +28,18 @@ def test_other_floats_are_converted_for_the_block(tmp_path, kind):
         assert reader["global_step"] == 7
     with pytest.raises(CheckpointError, match="no checkpoint of this name"):
         CheckpointReader(copy)
+
+
+def test_a_checkpoint_whose_path_is_a_pattern_for_tensorflow_is_read_from_its_project_alone(tmp_path, monkeypatch):
+    (tmp_path / "[nlp]" / "run").mkdir(parents=True)
+    prefix = write(tmp_path / "[nlp]" / "run")
+    with pytest.raises(CheckpointError, match=r"x: TensorFlow treats \* \? \[ in a path as a pattern; rename it, or work in"):
+        CheckpointReader(prefix)
+    monkeypatch.chdir(tmp_path / "[nlp]")
+    with as_float32(prefix) as same:
+        assert same == "run/x"
+        (read,) = tf.raw_ops.RestoreV2(prefix=same, tensor_names=["a"], shape_and_slices=[""], dtypes=[tf.float32])
+    np.testing.assert_array_equal(read, np.ones([2, 3]))
 
 
 @HALF
