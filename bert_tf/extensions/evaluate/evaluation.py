@@ -93,8 +93,8 @@ def leave_out_outdated(
         return digest(row.checkpoint) not in (None, row.settings.get("checkpoint_sha256"))
 
     for row in table.rows:
-        if row.checkpoint in prefixes and not row.is_from_here and not row.error and has_changed(row):
-            problem = f"{row.checkpoint} has other weights than the row of that name from {row.directory}"
+        if row.checkpoint in prefixes and not table.is_from_here(row) and not row.error and has_changed(row):
+            problem = f"{row.checkpoint} has other weights than the row of that name from {table.directory(row)}"
             raise OutputError(f"{table.path}: {problem}; give the absolute path of yours, or another --output_dir")
     data = {(dataset.task.name, dataset.split): dataset.digest for dataset in datasets}
 
@@ -103,7 +103,7 @@ def leave_out_outdated(
         return row.error is None and measured is not None and data.get((row.task, row.split), measured) != measured
 
     def outdated(row: Row) -> bool:
-        return row.is_from_here and (row.checkpoint in unresolved if row.error else has_changed(row))
+        return table.is_from_here(row) and (row.checkpoint in unresolved if row.error else has_changed(row))
 
     dropped = table.drop(outdated)
     if dropped:

@@ -55,11 +55,7 @@ class Row:
     collapsed: str | None = None  # why the model seems untrained; else None
     error: str | None = None  # why there are no metrics
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
-    directory: str | None = dataclasses.field(default=None, compare=False)  # of a relative checkpoint; None if absolute
-
-    @property
-    def is_from_here(self) -> bool:
-        return self.directory in (None, os.getcwd())
+    directory: str | None = dataclasses.field(default=None, compare=False)  # see `ResultsTable.directory`
 
     def measured(self, evaluation: Evaluation, seconds: float) -> Row:
         """The row with metrics; `seconds` is the computing time."""
@@ -239,6 +235,13 @@ class ResultsTable:
     def rows(self) -> list[Row]:
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
+    def directory(self, row: Row) -> str | None:
+        """Working directory of a relative checkpoint; rows have it as seen from the table, so that both can be moved."""
+        return None if row.directory is None else os.path.realpath(self._folder / row.directory)
+
+    def is_from_here(self, row: Row) -> bool:
+        return self.directory(row) in (None, os.path.realpath(os.getcwd()))
+
     def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
         name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
         return lock.claiming(self._folder / f"row-{name}", wait=wait)
@@ -254,7 +257,7 @@ class ResultsTable:
         An error replaces metrics only if they belong to another checkpoint or other data.
         """
         if not os.path.isabs(row.checkpoint) and not files.has_scheme(row.checkpoint):
-            row = dataclasses.replace(row, directory=os.getcwd())
+            row = dataclasses.replace(row, directory=os.path.relpath(os.getcwd(), os.path.realpath(self._folder)))
         with self._shared():
             before = self._rows.get(row.key)
             still_true = before is not None and before.error is None and row.settings.items() <= before.settings.items()

@@ -249,6 +249,13 @@ def test_rows_of_another_working_directory_stay_and_are_not_mixed_up(tmp_path, r
     assert [row.step for row in rows.rows] == [100]
     with pytest.raises(OutputError, match=f"{prefix} has other weights than the row of that name from {tmp_path}/a; give"):
         evaluation.leave_out_outdated(rows, [prefix], named([prefix]), [dev])
+    moved = shutil.copytree(tmp_path, tmp_path.with_name("moved"))  # or mounted in a container, and trained again
+    (moved / "a").rename(moved / "earlier")
+    (moved / "b").rename(moved / "a")
+    monkeypatch.chdir(moved / "a")
+    rows = ResultsTable(moved / "table", [])
+    evaluation.leave_out_outdated(rows, [prefix], named([prefix]), [dev])
+    assert rows.rows == []
 
 
 def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):

@@ -65,7 +65,7 @@ def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path
 
 def test_only_a_relative_checkpoint_is_one_of_a_directory(tmp_path):
     rows = [dataclasses.replace(FIRST, checkpoint=name) for name in ("run/a", "/run/a", "gs://bucket/run/a")]
-    assert [row.directory for row in table(tmp_path, rows=rows).rows] == [os.getcwd(), None, None]
+    assert [row.directory for row in table(tmp_path, rows=rows).rows] == [os.path.relpath(os.getcwd(), tmp_path), None, None]
 
 
 def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
