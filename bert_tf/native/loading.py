@@ -1,6 +1,6 @@
 """Finds or builds, then loads the machine's kernels; one log line reports the cost or why not.
 
-The library is built once per key and cached in a folder; failed builds are cached too.
+The library is built once per key and cached in a folder; failed builds are cached too, unless another run may succeed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ _CHECK_SECONDS = 120.0
 _CHECK, _CHECK_OUTPUT = "bert_tf.native.check", "check.txt"
 _NO_ROOM = (
     "No space left on device",
+    "Disk quota exceeded",
     "Cannot allocate memory",
     "memory exhausted",
     "ResourceExhausted",
     "MemoryError",
     "Killed",
 )
-# The check must not take GPU memory, and its last line must be its own.
-_QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+_CRASHES = (signal.SIGILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGBUS)
+_AGAIN = "the next run tries again"
+# Messages are read here. The check must not take GPU memory, and its last line must be its own.
+_QUIET = {"LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
 
 
 def use(environment: Mapping[str, str]) -> bool:
@@ -152,7 +155,7 @@ def find_build(folder: Path) -> Build | None:
 def make_build(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
     """The build of a folder, made if absent, and whether it was made; one process at a time.
 
-    Raises OutputError if the folder cannot be written, or memory or space is short.
+    Raises OutputError if the folder cannot be written, or if it failed but another run may succeed.
     """
     atomic.make_folder(folder.parent)
     with lock.claiming(folder, wait=True):
@@ -175,15 +178,15 @@ def _build(folder: Path, chosen: Compiler) -> Build:
     folder = folder.resolve()
     build = Build(folder, chosen.version)
     compiler_output, check_output = folder / OUTPUT, folder / _CHECK_OUTPUT
-    paths = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join([str(PACKAGE.parent), *filter(os.path.isabs, sys.path[1:])])  # the first is the script's folder
     environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
     try:
         # The check imports TensorFlow while the compiler works, then reads where the library is.
         with _started([sys.executable, "-m", _CHECK], check_output, environment) as check:
-            with _started(chosen.compiling(build.library), compiler_output) as compiling:
+            with _started(chosen.compiling(build.library), compiler_output, environment) as compiling:
                 _finish(compiling, compiler.source(), compiler_output, limit_s=_COMPILER_SECONDS, what="the compiler")
-            name = "the check against TensorFlow"
-            _finish(check, f"{build.library}\n", check_output, limit_s=_CHECK_SECONDS, what=name)
+            path, name = str(build.library), "the check against TensorFlow"
+            _finish(check, f"{path}\n", check_output, limit_s=_CHECK_SECONDS, what=name, echo=path)
     except _FailedError as error:
         build.library.unlink(missing_ok=True)
         return build._replace(failure=str(error))
@@ -191,9 +194,7 @@ def _build(folder: Path, chosen: Compiler) -> Build:
 
 
 @contextlib.contextmanager
-def _started(
-    command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+def _started(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
     """Starts a command that writes to a file; at the end of the block it is killed, with its child processes."""
     with output.open("w", encoding="utf-8") as log_file:
         process = subprocess.Popen(
@@ -218,27 +219,28 @@ def _started(
                 process.stdin.close()
 
 
-def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str) -> None:
-    """Writes to a process and waits; raises _FailedError, or OutputError if memory or space is short."""
+def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str, echo: str = "") -> None:
+    """Writes to a process and waits; raises _FailedError, or OutputError if another run may succeed.
+
+    A process that has begun its work says `echo`; before that its environment may be what fails, as a module that is missing.
+    """
     try:
         process.communicate(text, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
-    if process.returncode == -signal.SIGKILL or (process.returncode and _wants_room(output)):
-        raise OutputError(f"{what} had too little memory or space: {_last_line(output)}; the next run tries again")
-    if process.returncode < 0:
-        raise _FailedError(f"{what} ended by {signal.Signals(-process.returncode).name}")
-    if process.returncode:
-        raise _FailedError(f"{what} failed: {_last_line(output)}")
+        raise OutputError(f"{what} took more than {limit_s:.0f} s; {_AGAIN}") from None
+    status = process.returncode
+    if not status:
+        return
+    said = output.read_text(encoding="utf-8", errors="replace")
+    if status == -signal.SIGKILL or any(words in said for words in _NO_ROOM):
+        raise OutputError(f"{what} had too little memory or space: {_last_line(said)}; {_AGAIN}")
+    problem = f"{what} ended by {signal.Signals(-status).name}" if status < 0 else f"{what} failed: {_last_line(said)}"
+    if echo not in said or (status < 0 and -status not in _CRASHES):
+        raise OutputError(f"{problem}; {_AGAIN}")
+    raise _FailedError(problem)
 
 
-def _wants_room(output: Path) -> bool:
-    text = output.read_text(encoding="utf-8", errors="replace")
-    return any(words in text for words in _NO_ROOM)
-
-
-def _last_line(output: Path) -> str:
-    lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
-    filled = [line.strip() for line in lines if line.strip()]
+def _last_line(said: str) -> str:
+    filled = [line.strip() for line in said.split("\n") if line.strip()]
     errors = [line for line in filled if "error:" in line]  # the compiler's first error is the cause
     return (errors[:1] or filled[-1:] or ["no output"])[0]

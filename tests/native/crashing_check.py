@@ -2,5 +2,7 @@
 
 import os
 import signal
+import sys
 
+sys.stderr.write(input() + "\n")
 os.kill(os.getpid(), signal.SIGSEGV)

@@ -2,4 +2,5 @@
 
 import sys
 
+sys.stderr.write(input() + "\n")
 sys.exit("GELU is off by 3")
