@@ -1,5 +1,6 @@
 """Version of the package, and the versions of Python and TensorFlow that it needs. Any Python 3 can read this file."""
 
+import os
 from importlib import metadata
 
 __version__ = "0.1.0"
@@ -16,11 +17,13 @@ def installed_tensorflow() -> "tuple[str, str] | None":
     return None
 
 
-def platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
-    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted.
+def platform_problem(python: "tuple[int, int]", tensorflow: "str | None", system: str = os.name) -> "str | None":
+    """Returns one line on why bert_tf cannot run here with these versions, or None; newer TensorFlow 2.x is accepted.
 
     Without TensorFlow exported models can be used, with a newer Python, too.
     """
+    if system != "posix":
+        return "bert_tf runs on Linux, under Windows in WSL 2."
     if python < (3, 9):
         return "bert_tf needs Python 3.9 or newer; this is Python %d.%d." % python
     if tensorflow is None:

@@ -53,6 +53,7 @@ MEND = "Run: pip install -r requirements.txt"
 )  # fmt: skip
 def test_what_does_not_fit_is_named_with_what_mends_it(python, tensorflow, problem):
     assert platform_problem(python, tensorflow) == problem
+    assert platform_problem(python, tensorflow, "nt") == "bert_tf runs on Linux, under Windows in WSL 2."
 
 
 def test_what_needs_tensorflow_says_how_to_install_it():

@@ -10,6 +10,7 @@ import pytest
 from bert_tf.extensions.serve import workers
 from bert_tf.extensions.serve.settings import configured
 from bert_tf.extensions.sweep import leader
+from tests import processes
 
 
 def a_worker():
@@ -19,6 +20,19 @@ def a_worker():
 
 def a_run():
     leader._forked()(types.SimpleNamespace(name="run"), Path(), {})
+
+
+def test_what_the_server_forks_for_others_can_be_terminated(tmp_path):
+    code = """
+import bert_tf.extensions.sweep.preload, os, signal
+child = os.fork()
+handler = signal.getsignal(signal.SIGTERM)
+if not child:
+    os._exit(handler != signal.SIG_DFL)
+raise SystemExit(bool(os.waitpid(child, 0)[1]) or handler != signal.SIG_IGN)
+"""
+    (tmp_path / "server.py").write_text(code)
+    assert processes.run([tmp_path / "server.py"]).returncode == 0
 
 
 @pytest.mark.parametrize("start", [a_worker, a_run])
