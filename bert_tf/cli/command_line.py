@@ -181,11 +181,13 @@ def _why_unread(path: str) -> str | None:
     if why := files.missing(path):
         return why
     try:
-        documents.read_text(path)
+        text = documents.read_text(path)
     except OSError as error:
         return files.reason(error)
     except documents.DocumentError as error:
         return str(error)
+    if not text.isascii() and sys.getfilesystemencoding() != "utf-8":
+        return f"the locale's encoding is {sys.getfilesystemencoding()}; set PYTHONUTF8=1"
     marked = files.read_begin(path, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
     return "it begins with a byte order mark; save it as UTF-8 without one" if marked else None
 
@@ -194,12 +196,11 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
     """Rejects names that Python and TensorFlow would encode differently and so resolve to different files."""
     for word in argv:
         if any("\udc80" <= letter <= "\udcff" for letter in word) and sys.getfilesystemencoding() == "utf-8":
-            raise FlagError(f"{word!r}: not valid UTF-8; rename the file")
+            raise FlagError(f"{word!r}: not valid UTF-8; rename the file, or write the flag into a --flagfile")
         if not word.isascii() and sys.getfilesystemencoding() != "utf-8":
             name = os.fsencode(word).decode(errors="backslashreplace")
-            raise FlagError(
-                f"{name}: the locale's encoding is {sys.getfilesystemencoding()}; set PYTHONUTF8=1, or rename the file"
-            )
+            advice = "set PYTHONUTF8=1 and write the flag into a --flagfile, or rename the file"
+            raise FlagError(f"{name}: the locale's encoding is {sys.getfilesystemencoding()}; {advice}")
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:

@@ -149,7 +149,7 @@ def test_words_and_flags_come_in_any_order():
             (f"--share={value}", r"^flag --share=\S+: not a number up to 1000000000\.0$")
             for value in ("9999999999", "nan", "inf", "-1e400")
         ),
-        ("--top=\udcff", r"^'--top=\\udcff': not valid UTF-8; rename the file$"),
+        ("--top=\udcff", r"^'--top=\\udcff': not valid UTF-8; rename the file, or write the flag into a --flagfile$"),
         ("--name ", "^--name is empty"),
         ("--flagfile=", "^--flagfile is empty"),
         ("--undefok=", "^--undefok is empty"),
@@ -179,10 +179,14 @@ def test_a_flag_file_in_another_encoding_is_named(tmp_path, data, message):
         parse_flags(["report", f"--flagfile={tmp_path}/flags"], ROWS)
 
 
-def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch):
+def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
-    with pytest.raises(FlagError, match=r"^--top=é: the locale's encoding is ascii; set PYTHONUTF8=1, or rename the file$"):
+    told = "the locale's encoding is ascii; set PYTHONUTF8=1"
+    with pytest.raises(FlagError, match=f"^--top=é: {told} and write the flag into a --flagfile, or rename the file$"):
         parse_flags(["memory", "--top=\udcc3\udca9"], ROWS)
+    (tmp_path / "flags").write_text("--name=é", encoding="utf-8")
+    with pytest.raises(FlagError, match=f"^--flagfile={tmp_path}/flags: {told}$"):
+        parse_flags(["memory", f"--flagfile={tmp_path}/flags"], ROWS)
 
 
 def test_an_action_is_the_first_word():
