@@ -240,6 +240,7 @@ def inputs(file: SweepFile, environment: Mapping[str, str]) -> dict[str, str]:
     texts = {value for several in values.values() for value in several if isinstance(value, str)}
     digests = {text: files.digest(text) for text in texts if os.path.isfile(text)}
     models = {name: name for name in values.get("init_checkpoint", ())} or {"$BERT_BASE_DIR": environment.get("BERT_BASE_DIR")}
+    models.update((name, name) for name in values.get("start_head", ()))
     for name, model in models.items():
         digest = trained.digest(str(sources.checkpoint_of(model, environment=environment))) if model else None
         if digest is not None:

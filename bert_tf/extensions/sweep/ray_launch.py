@@ -29,7 +29,8 @@ RUNS_FAILED = "runs failed, the first"  # in the last line of a leader with all 
 LEADERS = "leaders"  # folder for their logs
 
 _ADDRESS = re.compile(r"(?:ray://)?([^/]+):(\d{1,5})")
-_VARIABLES = ("BERT_BASE_DIR", "BERT_TF_HOME", "GLUE_DIR", "PYTHONPATH")  # of the command, for the leaders
+# Variables of the command for the leaders.
+_VARIABLES = re.compile("BERT_BASE_DIR|BERT_TF_HOME|GLUE_DIR|PYTHONPATH|HF_.*|(?i:https?|no|all)_(?i:proxy)")
 _CONNECT_S = 10.0
 _ANSWER_S = 60.0  # for a node to start a process
 _GRACE_S = 30.0  # for other leaders to end when one has all results
@@ -144,7 +145,7 @@ def _answer(ray: Any, node: Node, ref: Any, seconds: float | None = None) -> Any
 
 
 def _started(ray: Any, nodes: Sequence[Node], command: Sequence[str], folder: Path) -> dict[Any, Node]:
-    environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     logs = atomic.make_folder(folder / LEADERS, follows=False)
     arguments = list(command), os.getcwd(), environment
     paths = [logs / f"{node.name.replace('/', '_')}-{node.id[:6]}.txt" for node in nodes]  # several nodes may be one machine

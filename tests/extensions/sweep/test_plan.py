@@ -10,6 +10,7 @@ import pytest
 from bert_tf import home
 from bert_tf.errors import BertError, DataError
 from bert_tf.extensions.sweep import plan
+from tests.batch.runs import write_run
 from tests.tiny import write_project
 
 FILE = """
@@ -63,14 +64,17 @@ def test_what_runs_read_is_known_by_its_content(read, tmp_path, glue):
     project = write_project(tmp_path / "tiny", layers=1)
     (tmp_path / "train.csv").write_text("text,label\na,x\n")
     of_glue = read(json.dumps({"tasks": ["RTE"], "settings": {"init_checkpoint": [project.init_checkpoint]}}))
-    own = read(json.dumps({"tasks": ["custom"], "settings": {"train_file": str(tmp_path / "train.csv")}}))
+    run = write_run(tmp_path / "run", project)
+    settings = {"train_file": str(tmp_path / "train.csv"), "start_head": str(run)}
+    own = read(json.dumps({"tasks": ["custom"], "settings": settings}))
     before = {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
     assert before == {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
-    for path in (tmp_path / "train.csv", tmp_path / "glue" / "RTE" / "dev.tsv", Path(f"{project.init_checkpoint}.index")):
+    checkpoints = [Path(f"{prefix}.index") for prefix in (project.init_checkpoint, run / "model.ckpt-40")]
+    for path in (tmp_path / "train.csv", tmp_path / "glue" / "RTE" / "dev.tsv", *checkpoints):
         path.write_bytes(path.read_bytes() + b" ")
     changed = {**plan.inputs(of_glue, glue), **plan.inputs(own, glue)}
     assert {name for name in before if changed[name] != before[name]} == {
-        *(str(tmp_path / "train.csv"), project.init_checkpoint, "RTE/dev.tsv")
+        *(str(tmp_path / "train.csv"), project.init_checkpoint, str(run), "RTE/dev.tsv")
     }
 
 

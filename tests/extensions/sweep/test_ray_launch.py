@@ -104,14 +104,16 @@ def launch(monkeypatch, tmp_path, caplog):
 
 
 def test_a_leader_reserves_its_node_of_those_that_are_alive_and_offer_cpus(launch, tmp_path, monkeypatch):
-    monkeypatch.setenv("GLUE_DIR", "/data/glue")
+    passed = {"GLUE_DIR": "/data/glue", "HF_TOKEN": "t", "https_proxy": "http://p"}
+    for name, value in {**passed, "HOME": "/h"}.items():
+        monkeypatch.setenv(name, value)
     ray = Ray({"a": FINISHED, "b": FINISHED})
     launch(ray)
     whole = {"num_cpus": 8.0, "num_gpus": 2.0}
     assert {node: values for (node, _), (values, _) in ray.started.items()} == {"a": whole, "b": whole}
     command, _, environment, log = ray.started["a", ray_node.lead][1]
     assert command == ["-m", "bert_tf"]
-    assert environment["GLUE_DIR"] == "/data/glue"
+    assert {name: environment.get(name) for name in (*passed, "HOME")} == {**passed, "HOME": None}
     assert log == str(tmp_path / "leaders" / "a-id-a.txt")
     assert ray.initialized == ["auto", None]
 
