@@ -181,17 +181,20 @@ def test_what_is_not_a_number_is_refused_where_that_is_asked_for_and_written_as_
 
 def test_temporary_folders_of_ended_processes_are_deleted_after_a_day(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    host, ended = socket.gethostname(), subprocess.Popen(["true"])
+    host, ended, space = socket.gethostname(), subprocess.Popen(["true"]), scratch._namespace()
     ended.wait()
     for name, age_s in {
-        f"bert_tf-{host}-{ended.pid}-left": 2 * DAY_S,
-        f"bert_tf-{host}-{ended.pid}-young": DAY_S / 2,
-        f"bert_tf-{host}-{os.getpid()}-used": 2 * DAY_S,
-        f"bert_tf-{host}x-{ended.pid}-elsewhere": 2 * DAY_S,
-        f"bert_tf-{host}-notes": 2 * DAY_S,
+        f"bert_tf-{host}-{space}-{ended.pid}-left": 2 * DAY_S,
+        f"bert_tf-{host}-{space}-{ended.pid}-young": DAY_S / 2,
+        f"bert_tf-{host}-{space}-{os.getpid()}-used": 2 * DAY_S,
+        f"bert_tf-{host}-{ended.pid}-{space}-{ended.pid}-elsewhere": 2 * DAY_S,  # of a host with a number at its end
+        f"bert_tf-{host}-1-{ended.pid}-contained": 2 * DAY_S,
+        f"bert_tf-{host}-{space}-notes": 2 * DAY_S,
     }.items():
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (time.time() - age_s,) * 2)
     with scratch.folder() as folder:
         assert Path(folder).parent == tmp_path
-    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["elsewhere", "notes", "used", "young"]
+    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == [
+        *("contained", "elsewhere", "notes", "used", "young")
+    ]
