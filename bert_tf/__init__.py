@@ -21,6 +21,8 @@ if _problem:
     raise ImportError(_problem, name=__name__)
 
 _HERE = Path(__file__).parent
+if not _HERE.is_dir():  # as of Spark's --py-files
+    raise ImportError("bert_tf runs from a folder, not in %s: install its wheel on each machine" % _HERE.parent, name=__name__)
 
 
 def _is_there(module):  # type: ignore[no-untyped-def]

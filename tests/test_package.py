@@ -5,6 +5,7 @@ import os
 import runpy
 import subprocess
 import sys
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -69,6 +70,15 @@ def test_import_ends_in_one_line_where_the_platform_does_not_fit(monkeypatch, ve
         runpy.run_path(str(INIT), run_name="bert_tf")
     assert str(caught.value) == platform_problem(sys.version_info[:2], versions.get("tensorflow"))
     assert caught.value.name == "bert_tf"
+
+
+def test_a_package_in_a_zip_file_is_one_line(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
+        for name in ("__init__.py", "versions.py"):
+            file.write(INIT.with_name(name), f"bert_tf/{name}")
+    code = "import sys; sys.path.insert(0, 'a.zip'); import bert_tf"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stderr.endswith("a.zip: install its wheel on each machine\n")
 
 
 @pytest.mark.parametrize("package", ["tensorflow", "tensorflow_cpu", "tensorflow_macos", "tensorflow_intel"])

@@ -163,7 +163,7 @@ def _write(result: AuditResult, table: bytes, text: str) -> None:
     is_written = False
     try:
         with atomic.replacing(result.page) as whole_page:
-            whole_page.write_text(text, encoding="utf-8")
+            whole_page.write_bytes(text.encode(errors="backslashreplace"))  # the name of a file may hold any byte
             with atomic.replacing(result.table) as whole_table:
                 whole_table.write_bytes(table)
             is_written = True

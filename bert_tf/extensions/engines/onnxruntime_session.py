@@ -27,8 +27,8 @@ def share(path: Path) -> None:
 
 def _state(path: Path) -> tuple[object, ...]:
     """Path of a graph, and what changes if it or its weights, which are beside it, are replaced."""
-    beside = ((one.name, one.stat()) for one in sorted(path.parent.iterdir()) if one.is_file())
-    return path, *((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in beside)
+    statuses = [one.stat() for one in (path, *sorted(path.parent.glob("*.data")))]
+    return path, *((status.st_ino, status.st_size, status.st_mtime_ns) for status in statuses)
 
 
 def opened(path: Path, threads: int, outputs: Collection[str] | None = None) -> Compute:

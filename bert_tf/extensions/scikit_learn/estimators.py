@@ -34,8 +34,14 @@ Array = npt.NDArray[Any]
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
 _NOT_OF_ONE_MODEL = ("abstain", *DRIVERS)  # scikit-learn has its own loops, and needs a label for each row
 _DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
-_STATE = ("_model", "_temporary")  # attributes of this process
+_STATE = ("_model", "_close")  # attributes of this process
 _LOADING = threading.Lock()  # of what was unpickled, by one of the threads that use it
+
+
+def _freed(model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
+    model.close()
+    if temporary is not None:  # by itself it would warn
+        temporary.cleanup()
 
 
 class _BertEstimator(BaseEstimator):  # type: ignore[misc]
@@ -111,14 +117,14 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         return self.settings or {}
 
     def _keep(self, model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
-        self._model, self._temporary = model, temporary
-        self._close = weakref.finalize(self, model.close)
+        self._model = model
+        self._close = weakref.finalize(self, _freed, model, temporary)
 
     def _forget(self) -> None:
         """Frees the model of an earlier `fit`; without attributes of a fit the estimator is not fitted."""
         if hasattr(self, "_close"):
             self._close()
-        for name in (*_STATE, "_close", "_files", "classes_", "n_features_in_", "feature_names_in_"):
+        for name in (*_STATE, "_files", "classes_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
     def _predictions(self, X: Any) -> Sequence[Any]:  # noqa: N803  (as scikit-learn calls it)
@@ -142,7 +148,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         """Returns the parameters and, if fitted, the files of the model."""
         state = dict(super().__getstate__())
         model: Model | None = state.get("_model")
-        for name in (*_STATE, "_close"):
+        for name in _STATE:
             state.pop(name, None)
         if model is not None:
             with scratch.folder() as folder:

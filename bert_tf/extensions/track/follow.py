@@ -43,6 +43,7 @@ def start(folder: Path, name: str) -> None:
     path = folder / FOLDER / f"{name}.log"
     search_path = os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": search_path, "CUDA_VISIBLE_DEVICES": "-1"}  # GPUs belong to training
+    environment["PYTHONSAFEPATH"] = "1"  # scripts of the user, as a wandb.py, are not imported; from Python 3.11 on
     command = [sys.executable, "-m", "bert_tf", "track", str(folder), f"--tracker={name}", f"--follow_pid={os.getpid()}"]
     try:
         for part in (path.parent, path):

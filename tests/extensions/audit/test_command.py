@@ -175,6 +175,7 @@ def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again):
 def test_what_is_said_to_be_written_is(again, monkeypatch):
     table, _ = again
     result = audit.AuditResult((), "", table, table.with_name("audit.html"))
+    audit._write(result, b"old", "old\udcff")
     page_before, replace = result.page.read_bytes(), os.replace
 
     def full(source, target):

@@ -268,6 +268,8 @@ def test_a_folder_that_is_exported_again_is_loaded_again(copy, tmp_path, monkeyp
     """Neither the session that a service shares nor a model that opens its graphs later mixes two exports."""
     monkeypatch.setattr(onnxruntime_session, "_shared", {})
     onnxruntime_session.share(copy / "model.onnx")
+    (copy / "predictions.tsv").touch()
+    assert onnxruntime_session._state(copy / "model.onnx") in onnxruntime_session._shared
     used, unused = (bert_tf.load(copy, intra_op_threads=1) for _ in range(2))
     before = used.predict(PAIRS)
     other = write_run(tmp_path / "other", {**MRPC, "max_seq_length": 8})

@@ -58,7 +58,7 @@ def test_predicts_and_scores_as_the_model_of_the_same_settings(trained, settings
     np.testing.assert_allclose(trained.predict_proba(TEXTS)[:, 1], expected, rtol=1e-6)
 
 
-def test_a_pickle_holds_the_weights_and_what_was_restored_deletes_its_folder(settings, trained):
+def test_a_pickle_holds_the_weights_and_what_was_restored_deletes_its_folder(settings, trained, recwarn):
     restored = pickle.loads(pickle.dumps(trained))  # noqa: S301
     again = pickle.loads(pickle.dumps(restored))  # noqa: S301  (before it was used)
     np.testing.assert_array_equal(again.predict_proba(TEXTS), trained.predict_proba(TEXTS))
@@ -68,6 +68,7 @@ def test_a_pickle_holds_the_weights_and_what_was_restored_deletes_its_folder(set
     assert (again.get_params(), set(settings) - set(again.get_params())) == (trained.get_params(), set())
     del again
     assert not folder.exists()
+    assert not [warning for warning in recwarn if "Implicitly cleaning up" in str(warning.message)]
 
 
 # The rest is about scikit-learn: a linear model of the numbers in a text stands in for BERT.
