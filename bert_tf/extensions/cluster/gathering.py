@@ -1,12 +1,13 @@
 """Gathers a cluster's predictions for metrics that need all at once: F1, correlations, intervals.
 
-Only labels and predictions are gathered; texts of sentences are not moved.
+Only labels and predictions are gathered; texts of sentences are not moved, only digests that tell second texts apart.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from bert_tf.tasks.predictions import joined
 from bert_tf.tasks.sentence.rows import SentenceExample
 
 _SIZE = struct.Struct("<Q")
+_DIGITS = 16  # of a text's digest
 
 
 class Gathered(NamedTuple):
@@ -68,7 +70,11 @@ def evaluation(parts: Iterable[Gathered], family: Family) -> Evaluation | None:
 
 
 def _without_texts(example: Any) -> Any:
-    return dataclasses.replace(example, text_a="", text_b=None) if isinstance(example, SentenceExample) else example
+    if not isinstance(example, SentenceExample):
+        return example
+    text = example.text_b
+    digest = None if text is None else hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+    return dataclasses.replace(example, text_a="", text_b=digest)
 
 
 def _written(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Predictions of pairs: as objects, and measured by scores or by search. Shapes: E examples, D hidden size, C of a block."""
+"""Predictions of pairs: as objects, and measured by scores or by search.
+
+Shapes: E examples, D hidden size, C of a block, T texts.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ def largest_errors(vectors: Vectors, examples: Sequence[SentenceExample], highes
 
 
 def evaluate_ranks(vectors: Vectors, examples: Sequence[SentenceExample], *, temperature: float) -> Evaluation:
-    """Measures the rank of each pair's second text among all, by cosine; `temperature` divides cosines in the loss."""
+    """Measures the rank of each pair's second text among all others, by cosine; `temperature` divides cosines in the loss."""
     from scipy import special  # when it is needed, see `probabilities`
 
     ranks, losses = [], []
@@ -124,13 +127,14 @@ def evaluate_ranks(vectors: Vectors, examples: Sequence[SentenceExample], *, tem
         ranks.append(rank)
         losses.append(special.logsumexp(all_cosines / temperature, axis=1) - true_cosines / temperature)
     all_ranks = np.concatenate(ranks)
+    count = len({example.text_b for example in examples})
     alike = len(examples) > 1 and bool(np.ptp(directions(vectors), axis=(0, 1)).max() < _ALIKE)
     return Evaluation(
         {"mrr": float(np.mean(1.0 / all_ranks)), "accuracy_at_1": float(np.mean(all_ranks == 1))},
         float(np.mean(np.concatenate(losses))),
         len(examples),
         collapsed="all texts have the same vector" if alike else None,
-        panels=[_by_rank(all_ranks)],
+        panels=[_by_rank(all_ranks, count)],
         find_intervals=functools.partial(_intervals_of_ranks, all_ranks),
     )
 
@@ -141,17 +145,17 @@ def _intervals_of_ranks(ranks: Ranks) -> dict[str, tuple[float, float]]:
     return {**({} if mean is None else {"mrr": mean}), "accuracy_at_1": first["accuracy"]}
 
 
-def _by_rank(ranks: Ranks) -> Panel:
+def _by_rank(ranks: Ranks, texts: int) -> Panel:
     rows: list[tuple[str, int, float]] = []
     for first, last in _RANK_BANDS:
         count = int(np.sum((ranks >= first) & (ranks <= (last or len(ranks)))))
         name = f"from {first}" if last is None else str(first) if first == last else f"{first} to {last}"
         rows += [(name, count, count / len(ranks))] if count else []
-    return Panel(f"Rank of the second text among {len(ranks)}", ("rank", "pairs", "share"), rows)
+    return Panel(f"Rank of the second text among {texts}", ("rank", "pairs", "share"), rows)
 
 
 def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-    """Returns the pairs with the worst rank, worst first; predicted is the nearest text."""
+    """Returns the pairs with the worst rank, worst first; predicted is the nearest other text."""
     ranks, nearest = map(np.concatenate, zip(*(part[:2] for part in _searched(vectors, examples))))
     worst = [row for row in np.argsort(-ranks, kind="stable")[:_KEPT].tolist() if ranks[row] > 1]
     return [
@@ -166,16 +170,18 @@ def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[d
 
 
 def _searched(vectors: Vectors, examples: Sequence[SentenceExample]) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
-    """Searches for some first texts at a time among the second texts of all pairs.
+    """Searches for some first texts at a time among the second texts of all pairs; a text of several pairs counts once.
 
     Yields [C] ranks of their own ones from 1 (behind other texts that are as near, or equal vectors would all be first), [C]
-    numbers of the nearest, [C] cosines with their own, [C, E] all cosines.
+    numbers of the pairs with the nearest others, [C] cosines with their own, [C, T] cosines with all.
     """
-    text_of = np.unique([example.text_b or "" for example in examples], return_inverse=True)[1].reshape(-1)  # [E]
-    first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
-    for start in range(0, len(first), _AT_A_TIME):
-        all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, E]
-        true_cosines = all_cosines[np.arange(len(all_cosines)), np.arange(start, start + len(all_cosines))]
-        is_other = text_of != text_of[start : start + len(all_cosines), None]  # [C, E]
-        before = (all_cosines > true_cosines[:, None]) | (is_other & (all_cosines == true_cosines[:, None]))
-        yield 1 + np.sum(before, axis=1), all_cosines.argmax(axis=1), true_cosines, all_cosines
+    numbers: dict[str, int] = {}
+    text_of = np.array([numbers.setdefault(example.text_b or "", len(numbers)) for example in examples])  # [E]
+    pair_of = np.unique(text_of, return_index=True)[1]  # [T] the first with each text: the vectors of others differ by rounding
+    scaled = directions(vectors)
+    for start in range(0, len(scaled), _AT_A_TIME):
+        all_cosines = (scaled[start : start + _AT_A_TIME, 0] @ scaled[pair_of, 1].T).astype(np.float64)  # [C, T]
+        own = np.arange(len(all_cosines)), text_of[start : start + _AT_A_TIME]
+        true_cosines, others = all_cosines[own], all_cosines.copy()
+        others[own] = -np.inf
+        yield 1 + np.sum(others >= true_cosines[:, None], axis=1), pair_of[others.argmax(axis=1)], true_cosines, all_cosines

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.extensions.cluster import gathering
 from bert_tf.extensions.cluster.gathering import Gathered, GatheredForm, parts_of
+from bert_tf.extensions.similarity.family import BELONG, ContrastiveFamily
 from bert_tf.extensions.span.decoding import Candidate, Found
 from bert_tf.extensions.span.predictions import Predictions, chosen
 from bert_tf.extensions.span.reader import Answer, SpanExample
@@ -69,6 +70,15 @@ def test_parts_in_any_order_are_measured_as_one():
     gathered = gathering.evaluation(parts_of(stream(parts[2], parts[0], parts[1])), family)
     assert gathered.metrics == whole.metrics
     assert gathered.details() == whole.details()
+
+
+def test_second_texts_are_not_moved_but_told_apart():
+    """Equal vectors: each other text is as near as the right one."""
+    examples = [gathering._without_texts(SentenceExample(str(n), "a", text, BELONG)) for n, text in enumerate(("x", "y", "x"))]
+    parts = parts_of(stream(Gathered(0, examples, np.ones((3, 2, 4), np.float32))))
+    assert gathering.evaluation(parts, ContrastiveFamily()).metrics["mrr"] == 1 / 2
+    assert {example.text_a for example in examples} == {""}
+    assert {"x", "y"}.isdisjoint(example.text_b for example in examples)
 
 
 class Runs:

@@ -66,6 +66,18 @@ def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
     assert PAIRS.evaluation(np.ones([3, 2, 4], np.float32), repeated).metrics["mrr"] == 1.0  # the same text is no other one
 
 
+def test_a_second_text_of_several_pairs_is_one_text_whose_vectors_differ_by_rounding():
+    vectors = np.float32([[[1, 0], [1, 0.1]], [[1, 0], [1, 0]], [[0, 1], [0, 1]]])
+    examples = [dataclasses.replace(example, text_b=text) for example, text in zip(together(3), "bbc")]
+    result = PAIRS.evaluation(vectors, examples)
+    assert result.metrics == {"mrr": 1.0, "accuracy_at_1": 1.0}
+    assert result.panels[0].title == "Rank of the second text among 2"
+    assert PAIRS.mistakes(vectors, examples) == []
+    near, c = 2 / math.sqrt(1.01), 2 * 0.1 / math.sqrt(1.01)
+    terms = [*[math.log(math.exp(near) + 1) - near] * 2, math.log(math.exp(2) + math.exp(c)) - 2]
+    assert result.loss == pytest.approx(sum(terms) / 3)
+
+
 @pytest.mark.parametrize("block", [1, 7, 60])
 def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkeypatch, block):
     vectors, examples = np.random.default_rng(0).normal(size=[60, 2, 3]).astype(np.float32), together(60)
