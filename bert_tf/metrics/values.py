@@ -130,8 +130,8 @@ def confusion(labels: Array, predictions: Array, classes: int) -> npt.NDArray[np
 def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[ClassScores]:
     """Returns the scores of each class or label from [N] classes, or [N, L] of 0 and 1."""
     if labels.ndim == 1:
-        matrix = confusion(labels, predictions, len(names))
-        right, actual, predicted = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+        of = (labels[labels == predictions], labels, predictions)  # the matrix of thousands of classes would fill the memory
+        right, actual, predicted = (np.bincount(classes, minlength=len(names)) for classes in of)
     else:
         right, actual, predicted = (hot.sum(axis=0) for hot in (labels * predictions, labels, predictions))
 
@@ -146,10 +146,13 @@ def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | N
     """Returns why predictions look as if nothing was learned; None if they do not.
 
     They are all the same; or classes are right no more often than the most frequent label, and have no more to do with
-    the labels than chance; or numbers have no positive correlation. For multi-label only sameness counts: the most
-    frequent set of labels may be hard to beat. A model that finds most rows of a rare class has learned something, even
-    if its false alarms cost more accuracy. Labels and predictions: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
+    the labels than chance; or numbers have no positive correlation. Equal labels tell nothing. For multi-label only
+    sameness counts: the most frequent set of labels may be hard to beat. A model that finds most rows of a rare class has
+    learned something, even if its false alarms cost more accuracy. Labels and predictions: [N] classes, [N] floats, or
+    [N, L] floats of 0 and 1.
     """
+    if np.all(labels == labels[0]):
+        return None
     if labels.ndim == 2:
         return "all examples get the same labels" if np.all(predictions == predictions[0]) else None
     if np.issubdtype(labels.dtype, np.floating):

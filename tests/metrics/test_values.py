@@ -96,6 +96,13 @@ def test_scores_of_classes_are_scikit_learn_s(shape):
         np.testing.assert_array_equal(confusion(labels, predictions, 5), confusion_matrix(labels, predictions))
 
 
+def test_thousands_of_classes_need_no_matrix_of_all_pairs():
+    labels, predictions = np.int32([49_999, 49_999, 2]), np.int32([49_999, 2, 2])
+    rows = per_class(labels, predictions, [str(number) for number in range(50_000)])
+    assert rows[2] == ("2", 0.5, 1.0, pytest.approx(2 / 3), 1)
+    assert rows[-1] == ("49999", 1.0, 0.5, pytest.approx(2 / 3), 2)
+
+
 @pytest.mark.parametrize(
     ("labels", "predictions", "names", "expected"),
     [
@@ -108,6 +115,9 @@ def test_scores_of_classes_are_scikit_learn_s(shape):
         ([0, 0, 1, 2], [1, 0, 2, 2], "abc", "2 of 4 right, the majority class alone gives 2"),
         *(([1.0, 2.0, 4.0], scores, "", "no positive correlation") for scores in ([3.0, 3.0, 3.0], [3.0, 2.0, 1.0])),
         ([1.0, 2.0, 4.0], [0.0, 0.1, 0.1], "", None),
+        *(([1, 1, 1], predicted, "abc", None) for predicted in ([1, 1, 1], [1, 1, 0], [0, 0, 0])),  # equal labels
+        ([2.0, 2.0], [1.9, 2.1], "", None),
+        (SETS[:1], SETS[:1], "abc", None),
         (SETS, np.zeros_like(SETS), "abc", "all examples get the same labels"),
         (SETS, PREDICTED_SETS, "abc", None),
     ],

@@ -83,9 +83,10 @@ class _Measured:
         return [self.labels[tag] for tag in tags.tolist()]
 
     def strict(self, candidates: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
-        """Returns the entities that count in seqeval's strict mode: those whose first tag may begin one."""
+        """Returns the entities that count in seqeval's strict mode: the first tag may begin one, and the last may end it."""
         letters = "BSUI" if schemes.are_in_iob1(self.labels) else "BSU"
-        return [entity for entity in candidates if tags[entity[1]][0] in letters]
+        begun, ended = (entity for entity in candidates if tags[entity[1]][0] in letters), schemes.with_ends(self.labels)
+        return [entity for entity in begun if entity[0] not in ended or tags[entity[2] - 1][0] in "ESLU"]
 
     def by_sentence(self, of_words: npt.NDArray[np.bool_]) -> Ints:
         """Sums [W] to [E]."""
@@ -168,11 +169,12 @@ def _of_plain_tags(measured: _Measured) -> Evaluation:
     }
     majority = int(np.bincount(right, minlength=size).max(initial=0))
     hit = int(np.sum(right == predicted))
+    nothing = hit <= majority < len(right)  # if all words have one tag, nothing can be told
     return measured.evaluation(
         sums,
         [row for row in per_class(right, predicted, measured.labels) if row.support],
         (_confusions(measured), _by_length(measured.lengths, "words", measured.accuracy)),
-        f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if hit <= majority else None,
+        f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if nothing else None,
     )
 
 

@@ -112,6 +112,11 @@ def in_scheme_of(labels: Collection[str], tags: Sequence[str]) -> tuple[str, ...
     return tuple(converted)
 
 
+def with_ends(labels: Iterable[str]) -> frozenset[str]:
+    """Returns the entity types whose last word is marked, by E or L."""
+    return frozenset(type_of(label) for label in labels if label[0] in "EL")
+
+
 def are_in_iob1(labels: Collection[str]) -> bool:
     """Whether some type begins with I: it has no other tag to begin with."""
     return _known(tuple(labels))[1]
@@ -173,14 +178,19 @@ class Legal(NamedTuple):
 
     first: npt.NDArray[np.bool_]  # [L] tag may begin a sentence
     after: npt.NDArray[np.bool_]  # [L, L] tag of a column may follow that of a row
+    last: npt.NDArray[np.bool_]  # [L] tag may end a sentence
 
 
 def legal_of(labels: Sequence[str]) -> Legal:
-    """Valid sequences: tags within an entity follow B, I or M of its type, others any tag; in IOB1 each tag follows any."""
-    begins_inside = are_in_iob1(labels)
-    inside = [label[0] in "IELM" and not begins_inside for label in labels]
+    """Valid sequences: tags within an entity follow B, I or M of its type, others any tag; in IOB1 each tag follows any.
+
+    An entity of a type with E or L ends with it.
+    """
+    begins_inside, ended = are_in_iob1(labels), with_ends(labels)
+    inside = np.array([label[0] in "IELM" and not begins_inside for label in labels])
+    ends = np.array([label[0] not in "BIM" or type_of(label) not in ended for label in labels])
     same = [[before[0] in "BIM" and before[1:] == label[1:] for label in labels] for before in labels]
-    return Legal(~np.array(inside), ~np.array(inside) | np.array(same))
+    return Legal(~inside, np.where(inside, same, ends[:, None]), ends)
 
 
 def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]:
@@ -188,7 +198,8 @@ def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]
     first = np.zeros(len(tags), np.bool_)
     first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     before = np.roll(tags, 1)
-    illegal: npt.NDArray[np.bool_] = ~np.where(first, legal.first[tags], legal.after[before, tags])
+    last = np.roll(first, -1)
+    illegal: npt.NDArray[np.bool_] = ~np.where(first, legal.first[tags], legal.after[before, tags]) | last & ~legal.last[tags]
     return illegal
 
 
@@ -221,7 +232,7 @@ def _decode(decoded: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: L
         through = best[:count, :, None] + never  # [A, L, L]
         came.append(through.argmax(axis=1))  # [A, L] the tag before
         best = np.concatenate([through.max(axis=1) + here, best[count:]])
-    tags = best.argmax(axis=1)  # [A] of the last word of each
+    tags = (best + np.where(legal.last, 0.0, -np.inf)).argmax(axis=1)  # [A] of the last word of each
     for position in reversed(range(len(active))):
         count = active[position]
         decoded[starts[:count] + position] = tags[:count]

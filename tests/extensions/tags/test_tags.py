@@ -7,12 +7,13 @@ import itertools
 import json
 import logging
 import random
+import re
 
 import numpy as np
 import pytest
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.metrics.sequence_labeling import get_entities
-from seqeval.scheme import IOB2 as STRICT
+from seqeval.scheme import BILOU, IOB2, IOBES
 from sklearn.metrics import f1_score as of_classes
 
 from bert_tf.errors import BertError
@@ -289,23 +290,26 @@ def test_what_is_legal_in_iob2():
     assert illegal.tolist() == [True, False, False, False, True, False, False]
 
 
-def is_legal(tags):
-    return all(tag[0] != "I" or before in (f"B{tag[1:]}", tag) for before, tag in zip(("O", *tags), tags))
-
-
 @pytest.mark.parametrize("together", [1, 1 << 9, 1 << 21])
-def test_viterbi_finds_what_trying_all_sequences_finds(together, monkeypatch):
+@pytest.mark.parametrize(
+    ("labels", "sequence"),
+    [
+        (LABELS, r"(O |B-(\w+) (I-\2 )*)*"),
+        (tuple("O B-X I-X E-X S-X B-Y E-Y".split()), r"(O |S-X |B-(\w+) (I-\2 )*E-\2 )*"),
+    ],
+)
+def test_viterbi_finds_what_trying_all_sequences_finds(labels, sequence, together, monkeypatch):
     monkeypatch.setattr(schemes, "_PAIRS", together)
     lengths = np.random.default_rng(1).integers(0, 4, 60)
     scores = np.random.default_rng(2).normal(scale=9.0, size=[lengths.sum(), 7])
     expected = []
     for part in np.split(scores, np.cumsum(lengths)[:-1]):
         sequences = itertools.product(range(7), repeat=len(part))
-        legal = [tags for tags in sequences if is_legal([LABELS[tag] for tag in tags])]
+        legal = [tags for tags in sequences if re.fullmatch(sequence, "".join(f"{labels[tag]} " for tag in tags))]
         expected += max(legal, key=lambda tags, part=part: part[range(len(tags)), tags].sum())
-    decoded = schemes.viterbi(scores, lengths, LEGAL)
+    decoded = schemes.viterbi(scores, lengths, schemes.legal_of(labels))
     assert decoded.tolist() == expected
-    assert not schemes.is_illegal(decoded, lengths, LEGAL).any()
+    assert not schemes.is_illegal(decoded, lengths, schemes.legal_of(labels)).any()
 
 
 # Predictions
@@ -435,17 +439,19 @@ def test_entities_are_those_of_seqeval():
         assert schemes.entities_of(row) == expected, row
 
 
-def test_figures_are_those_of_seqeval():
-    random = np.random.default_rng(3)
+@pytest.mark.parametrize(("letters", "scheme"), [("BI", IOB2), ("BIES", IOBES), ("BILU", BILOU)])
+def test_figures_are_those_of_seqeval(letters, scheme):
+    random, labels = np.random.default_rng(3), ("O", *(f"{letter}-{kind}" for kind in ("LOC", "PER") for letter in letters))
     sizes = random.integers(1, 20, 200)
-    guessed, there = ([random.choice(LABELS, size).tolist() for size in sizes] for _ in range(2))
-    there = [list(schemes.to_iob2(tags)) for tags in there]
-    there[::2] = [list(schemes.to_iob2(tags)) for tags in guessed[::2]]  # else nearly none is right
-    values = measured(list(map(" ".join, there)), list(map(" ".join, guessed))).metrics
-    assert values["entity_f1"] == pytest.approx(f1_score(there, guessed))
-    assert values["entity_precision"] == pytest.approx(precision_score(there, guessed))
-    assert values["entity_recall"] == pytest.approx(recall_score(there, guessed))
-    assert values["entity_f1_strict"] == pytest.approx(f1_score(there, guessed, mode="strict", scheme=STRICT))
+    guessed, there = ([random.choice(labels, size).tolist() for size in sizes] for _ in range(2))
+    there = [list(schemes.in_scheme_of(labels, tags)) for tags in there]
+    there[::2] = [list(schemes.in_scheme_of(labels, tags)) for tags in guessed[::2]]  # else nearly none is right
+    values = measured(list(map(" ".join, there)), list(map(" ".join, guessed)), labels).metrics
+    assert values["entity_f1_strict"] == pytest.approx(f1_score(there, guessed, mode="strict", scheme=scheme))
+    if scheme is not BILOU:  # which seqeval reads in strict mode only
+        assert values["entity_f1"] == pytest.approx(f1_score(there, guessed))
+        assert values["entity_precision"] == pytest.approx(precision_score(there, guessed))
+        assert values["entity_recall"] == pytest.approx(recall_score(there, guessed))
 
 
 @pytest.mark.parametrize(
@@ -495,6 +501,7 @@ def test_the_loss_is_a_mean_over_words_that_were_read_and_what_learned_nothing_i
     assert measured(THERE, ["O " * len(tags.split()) for tags in THERE]).collapsed == "no entity is predicted"
     assert "the most frequent tag alone gives 2" in measured(["NN NN DT"], ["NN NN NN"], PLAIN).collapsed
     assert measured(THERE, THERE).collapsed is None
+    assert measured(["NN NN"], ["NN NN"], PLAIN).collapsed is None  # as of equal labels nothing can be told
 
 
 def test_mistakes_are_marked_in_the_text():
