@@ -13,7 +13,7 @@ from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import SIMILARITY
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY, VECTORS
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.decision import DECISION
@@ -54,7 +54,7 @@ def comparable(models: Sequence[Trained]) -> list[Trained]:
     if decided is not None:
         log.warning("%s: its %s is not followed: predictions are those of the mean", decided.prefix, run_layout.DECISION)
     first, *others = plain
-    if first.head.kind == SIMILARITY:
+    if first.head.kind in (SIMILARITY, CONTRASTIVE, VECTORS):
         raise CheckpointError(f"{first.prefix}: vectors of different models cannot be averaged")
     for other in others:
         differing = [name for name, value in _meaning(first).items() if _meaning(other).get(name) != value]

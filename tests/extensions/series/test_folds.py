@@ -26,7 +26,7 @@ from bert_tf.extensions.similarity.family import ContrastiveTask, SimilarityTask
 from bert_tf.extensions.span.family import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.family import TagTask
-from bert_tf.head_spec import SIMILARITY, HeadSpec
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY, HeadSpec
 from bert_tf.profiling.wall_clock import WALL
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import SentenceTask
@@ -164,14 +164,15 @@ def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged,
 def test_only_models_whose_outputs_mean_the_same_are_averaged(series, caplog):
     prefix = str(series / "fold-1" / "model.ckpt-2")
     first, longer = (loading.load(prefix, ModelOverrides(max_seq_length=length)) for length in (None, 7))
-    vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
     decided = dataclasses.replace(first, record={**first.record, "decision": {"temperatures": [2.0]}})
     assert average.comparable([decided, first]) == [first, first]
     assert f"{prefix}: its decision.json is not followed: predictions are those of the mean" in caplog.messages
     with pytest.raises(CheckpointError, match="its max_seq_length differs from that of"):
         average.comparable([first, longer])
-    with pytest.raises(CheckpointError, match="vectors of different models cannot be averaged"):
-        average.comparable([vectors, vectors])
+    for kind in (SIMILARITY, CONTRASTIVE):
+        vectors = dataclasses.replace(first, given_head=HeadSpec(8, kind))
+        with pytest.raises(CheckpointError, match="vectors of different models cannot be averaged"):
+            average.comparable([vectors, vectors])
 
 
 @pytest.mark.parametrize(
