@@ -20,6 +20,7 @@ from bert_tf.tasks.sentence.rows import Label, SentenceExample
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 SIMILARITIES = (0.0, 5.0)  # of STS-B, the one task whose prediction is a number
+UNSCORED = "WNLI"  # left out of GLUE's score: its dev set contradicts its training set (gluebenchmark.com/faq, 12)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _PLAIN = {purpose: (purpose,) for purpose in (TRAIN, DEV, TEST)}

@@ -22,7 +22,7 @@ from bert_tf.io.text_table import cell, table
 from bert_tf.metrics import values
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.glue import TASKS, UNSCORED
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
@@ -35,7 +35,7 @@ _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("best", "checkpoint", "task", "split")
 _INTERVAL = " 95 %"  # suffix of interval columns; their headings show only the suffix
 _SHORT = {"best": "", "examples_per_second": "examples/s"}
-_GLUE = {name: task for name, task in TASKS.items() if DEV in task.split_names}  # AX has no labels
+_GLUE = {name: task for name, task in TASKS.items() if DEV in task.split_names and name != UNSCORED}  # AX has no labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,12 +188,15 @@ def glue_score(results: Mapping[str, Mapping[str, float]]) -> float:
 
     MNLI's accuracy is the mean of both splits. Many publications leave out WNLI.
     """
-    means = [np.mean([metrics[name] for name in _GLUE[task].scored]) for task, metrics in results.items()]
+    means = [np.mean([metrics[name] for name in TASKS[task].scored]) for task, metrics in results.items()]
     return 100.0 * float(np.mean(means))
 
 
 def glue_of(rows: Iterable[Row]) -> Glue | None:
-    """Score of each task's best checkpoint (ties: lower loss); None unless two tasks have all dev splits."""
+    """Score of each task's best checkpoint by its first metric (ties: lower loss), without WNLI, as that of `sweep`.
+
+    None unless two tasks have all dev splits.
+    """
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row.task in _GLUE and row.error is None and row.split in _GLUE[row.task].split_names[DEV]:
@@ -201,11 +204,9 @@ def glue_of(rows: Iterable[Row]) -> Glue | None:
     checkpoints, best = {}, {}
     for task in filter(measured.__contains__, _GLUE):
         complete = {name: splits for name, splits in measured[task].items() if len(splits) == len(_GLUE[task].split_names[DEV])}
-        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in complete.items()}
-        if not results:
-            continue
-        checkpoints[task] = max(results, key=lambda name: values.rank(glue_score(results[name]), _loss(complete[name])))
-        best.update(results[checkpoints[task]])
+        if complete:
+            checkpoints[task] = max(complete, key=lambda name: _rank(complete[name]))
+            best[task] = _mean(task, complete[checkpoints[task]])
     return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 
 
@@ -213,9 +214,10 @@ def _mean(task: str, splits: list[Row]) -> dict[str, float]:
     return {name: float(np.mean([row.metrics[name] for row in splits])) for name in _GLUE[task].scored}
 
 
-def _loss(splits: list[Row]) -> float | None:
+def _rank(splits: list[Row]) -> tuple[float, float]:
     losses = [row.loss for row in splits if row.loss is not None]
-    return float(np.mean(losses)) if losses else None
+    first = float(np.mean([row.rank[0] for row in splits]))
+    return values.rank(first, float(np.mean(losses)) if losses else None)
 
 
 class ResultsTable:

@@ -9,10 +9,8 @@ from pathlib import Path
 from bert_tf import run_layout
 from bert_tf.extensions.sweep.plan import AX, GLUE, MNLI
 from bert_tf.extensions.sweep.table import Result
-from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.glue import TASKS, UNSCORED
 from bert_tf.training import results as run_results
-
-_UNSCORED = "WNLI"  # its dev set contradicts its training set (gluebenchmark.com/faq, 12)
 
 
 def score(result: Result) -> float:
@@ -36,7 +34,7 @@ def best(results: Sequence[Result]) -> Mapping[str, Result]:
 
 def line(results: Sequence[Result]) -> str | None:
     """Reports GLUE's score of the best runs on dev; None unless several of its tasks were trained."""
-    scored = [result for task, result in best(results).items() if task in GLUE and task != _UNSCORED]
+    scored = [result for task, result in best(results).items() if task in GLUE and task != UNSCORED]
     if len(scored) < 2:
         return None
     tasks = ", ".join(f"{result.task} {100 * score(result):.1f}" for result in scored)
