@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,11 @@ class Decision:
 
 
 PUBLISHED = Decision()
+
+
+def by_label(numbers: Sequence[float], labels: Sequence[str]) -> str:
+    """Returns thresholds or temperatures with their labels; the one threshold of two classes is of the second, as F1."""
+    return ", ".join(f"{label} {number:.3f}" for label, number in zip(labels[len(labels) - len(numbers) :], numbers))
 
 
 def _is_number(value: Any) -> bool:

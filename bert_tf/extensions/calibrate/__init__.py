@@ -12,7 +12,8 @@ from bert_tf.settings import group, setting
 @dataclasses.dataclass(frozen=True)
 class RuleSettings:
     threshold: str | None = setting(
-        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
+        None,
+        "threshold of the second of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE",
     )
     abstain: str | None = setting(
         None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"

@@ -100,7 +100,7 @@ def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:
 def _checked(settings: CalibrateSettings, model: Trained) -> Checked:
     from bert_tf.extensions.calibrate import fit
 
-    family, examples, name = _labelled(settings, model)
+    family, examples, name, _ = _labelled(settings, model)
     with _predictor(settings, model, family) as predictor:
         return fit.checked(family, predictor.predictions(examples), examples, data=name)
 
@@ -115,18 +115,18 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
             " (--check measures without fitting)"
         )
     model = model.undecided
-    family, examples, name = _labelled(settings, model)
+    family, examples, name, digests = _labelled(settings, model)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         with _predictor(settings, model, family) as predictor:
             calibration = fit.calibrate(
                 family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
             )
-        fit.write(model.prefix, calibration, examples)
+        fit.write(model.prefix, calibration, digests)
     return calibration
 
 
-def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list[Any], str]:
-    """The family, the examples of all splits, and what messages call them."""
+def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list[Any], str, list[str]]:
+    """The family, the examples of all splits, what messages call them, and the digest of each split."""
     from bert_tf.batch.checkpoints import Named
     from bert_tf.extensions.calibrate import fit
     from bert_tf.tasks.settings import CUSTOM
@@ -139,7 +139,7 @@ def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list
     examples = [example for dataset in datasets for example in dataset.examples]
     name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
     fit.check(family, len(examples), data=name, rules=settings.rules)
-    return family, examples, name
+    return family, examples, name, [dataset.digest for dataset in datasets]
 
 
 def _predictor(settings: CalibrateSettings, model: Trained, family: Family) -> contextlib.closing[Predictor]:

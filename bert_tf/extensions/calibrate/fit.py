@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings, measure
 from bert_tf.extensions.calibrate import rules as decision_rules
 from bert_tf.extensions.calibrate.measure import Bin, Calibration
-from bert_tf.features.cache import examples_digest
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
@@ -25,7 +24,7 @@ from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Example, Family
-from bert_tf.tasks.decision import Decision
+from bert_tf.tasks.decision import Decision, by_label
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
 
@@ -49,6 +48,7 @@ class Calibrated(Printed):
       metrics: metrics of the task before and after, if a rule other than temperatures was requested.
       rule: coverage and risk with abstention, coverage and mean size of label sets.
       risk_coverage: risk by coverage, from the most confident predictions down; empty for several labels and tags.
+      labels: of the model.
     """
 
     data: str
@@ -62,6 +62,7 @@ class Calibrated(Printed):
     metrics: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     rule: dict[str, float] = dataclasses.field(default_factory=dict)
     risk_coverage: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    labels: tuple[str, ...] = ()
 
     @property
     def temperatures(self) -> tuple[float, ...]:
@@ -73,12 +74,17 @@ class Calibrated(Printed):
             for name, before, after in zip(Calibration._fields, self.before, self.after)
         ]
         rows += [[name, f"{before:.4f}", f"{after:.4f}"] for name, (before, after) in self.metrics.items()]
-        rules = [f"{name}: {_digits(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
+        facts = {**self.decision.facts(), **self.rule}
+        thresholds = facts.pop("thresholds", ())
+        rules = [f"thresholds: {by_label(thresholds, self.labels)}"] if thresholds else []
+        rules += [f"{name}: {value:.3f}" for name, value in facts.items()]
+        one_temperature = len(self.temperatures) == 1
+        temperatures = f"{self.temperatures[0]:.3f}" if one_temperature else by_label(self.temperatures, self.labels)
         return "\n".join(
             [
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
-                f"temperature: {_digits(self.temperatures)}",
+                f"temperature: {temperatures}",
                 _by_chance(self.ece_by_chance),
                 *rules,
             ]
@@ -87,10 +93,6 @@ class Calibrated(Printed):
 
 def _by_chance(ece: float) -> str:
     return f"a perfectly calibrated model would have an ECE of about {ece:.4f} on this many rows"
-
-
-def _digits(value: float | Sequence[float]) -> str:
-    return ", ".join(f"{number:.3f}" for number in (value if isinstance(value, Sequence) else [value]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,16 +142,19 @@ def calibrate(
     known, after = (
         [measure.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
     )
+    decision = _decision(family, rules, temperatures, known)
+    is_of_classes = family.kind == CLASSIFICATION
     calibrated = Calibrated(
         data,
         len(fitted),
         len(reported),
-        _decision(family, rules, temperatures, known),
+        decision,
         measure.measure(others),
         measure.measure(after),
         {"before": measure.bins(others), "after": measure.bins(after)},
         measure.chance(after),
-        risk_coverage=decision_rules.risk_coverage(after[0]) if family.kind == CLASSIFICATION else [],
+        risk_coverage=decision_rules.risk_coverage(*_decided(after[0], decision.thresholds)) if is_of_classes else [],
+        labels=tuple(family.labels),
     )
     if rules == NO_RULES:
         return calibrated
@@ -199,15 +204,19 @@ def _decision(
         thresholds = tuple(scores.THRESHOLD if value is None else value for value in fitted)
     below = None
     if rules.abstain is not None:
-        predicted = scores.predictions(CLASSIFICATION, known[0].logits, Decision(thresholds=thresholds))
-        confidence = shares[0][np.arange(len(predicted)), predicted]
-        below = decision_rules.abstain_below(rules.abstain, confidence, predicted == known[0].labels)
+        below = decision_rules.abstain_below(rules.abstain, *_decided(known[0], thresholds))
     start = None if rules.sets is None else decision_rules.set_from(rules.sets, shares[0], known[0].labels)
     if start == 0.0:
         count = len(known[0].labels)
         text = "--sets=%g: every set has all classes, since %d examples to fit on allow at most %.3g; give more examples"
         log.warning(text, rules.sets, count, count / (count + 1))
     return Decision(temperatures, thresholds, below, start)
+
+
+def _decided(part: LabelledLogits, thresholds: tuple[float, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Probability of the class that is predicted for each example, and whether it is right."""
+    predicted = scores.predictions(CLASSIFICATION, part.logits, Decision(thresholds=thresholds))
+    return probabilities.softmax(part.logits)[np.arange(len(predicted)), predicted], predicted == part.labels
 
 
 def _threshold(rule: str, name: str, shares: npt.NDArray[Any], part: LabelledLogits) -> float | None:
@@ -234,15 +243,15 @@ def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     return temperature
 
 
-def write(checkpoint: str, calibrated: Calibrated, examples: Sequence[Example]) -> None:
-    """Writes decision.json beside the checkpoint, which `batch.trained` reads."""
+def write(checkpoint: str, calibrated: Calibrated, digests: Iterable[str]) -> None:
+    """Writes decision.json beside the checkpoint, which `batch.trained` reads; `digests` are those of the splits."""
     sha256 = trained.digest(checkpoint)
     if sha256 is None:
         raise CheckpointError(f"{checkpoint}: was deleted while it was calibrated; repeat the command")
     content = {
         "checkpoint_sha256": sha256,
         **dataclasses.asdict(calibrated.decision),
-        "fitted_on": {"data": calibrated.data, "examples": calibrated.fitted, "data_sha256": examples_digest(examples)},
+        "fitted_on": {"data": calibrated.data, "examples": calibrated.fitted, "data_sha256": " ".join(digests)},
         "reported_on": calibrated.reported,
         "before": calibrated.before._asdict(),
         "after": calibrated.after._asdict(),

@@ -11,6 +11,7 @@ from bert_tf.extensions.report.charts import COLOURS, GREY, NOMINAL, Spec, follo
 from bert_tf.extensions.report.panels import Panel
 from bert_tf.extensions.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.run_layout import BEST, DECISION
+from bert_tf.tasks.decision import by_label
 
 _MEASURES = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}
 _SERIES = {"before": GREY, "after": COLOURS[0]}
@@ -34,9 +35,17 @@ def contents_of(run: Run) -> dict[str, Any] | None:
                 "chance": content.get("ece_by_chance"),
                 "fitted": mapping(content, "fitted_on").get("examples"),
                 "reported": content.get("reported_on"),
+                "thresholds": _thresholds(run, content),
                 **_charts(content),
             }
     return None
+
+
+def _thresholds(run: Run, content: Mapping[str, Any]) -> str:
+    labels, numbers = run.training.get("labels"), content.get("thresholds")
+    if isinstance(labels, list) and isinstance(numbers, list) and all(map(is_number, numbers)):
+        return by_label(numbers, labels)
+    return ""
 
 
 def _measures(content: Mapping[str, Any]) -> list[tuple[str, float, float]]:

@@ -39,5 +39,5 @@ class Calibration(Part):
             return PUBLISHED
         for line in str(calibrated).splitlines():
             log.info("%s", line)
-        fit.write(checkpoint, calibrated, examples)
+        fit.write(checkpoint, calibrated, map(run.digest, run.splits[DEV]))
         return calibrated.decision

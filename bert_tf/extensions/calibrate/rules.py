@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
-from bert_tf.metrics import probabilities
-from bert_tf.metrics.probabilities import LabelledLogits
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -106,11 +104,10 @@ def set_from(share: float, shares: Floats, labels: Labels) -> float:
 _POINTS = 100
 
 
-def risk_coverage(labelled: LabelledLogits) -> list[tuple[float, float]]:
+def risk_coverage(confidence: Floats, right: npt.NDArray[np.bool_]) -> list[tuple[float, float]]:
     """Returns at most 100 points: the share of examples with a prediction, and of errors among these."""
-    shares = probabilities.softmax(labelled.logits)
-    order = np.argsort(-shares.max(axis=-1), kind="stable")
-    wrong = np.cumsum((shares.argmax(axis=-1) != labelled.labels)[order])
+    order = np.argsort(-confidence, kind="stable")
+    wrong = np.cumsum(~right[order])
     last = np.unique(np.linspace(1, len(order), min(_POINTS, len(order))).round().astype(int))
     return [(float(count / len(order)), float(wrong[count - 1] / count)) for count in last]
 

@@ -25,7 +25,7 @@ from bert_tf.extensions.report.run_files import Run, is_number, mapping
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, PRETRAINING, SPAN, TAGS
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.decision import DECISION, Decision
+from bert_tf.tasks.decision import DECISION, Decision, by_label
 from bert_tf.tasks.sentence.rows import recorded_texts
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.training.results import split_and_average
@@ -242,12 +242,15 @@ def _calibration(model: Model) -> dict[str, Any] | None:
     rule = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}
     before, after = mapping(rule, "before"), mapping(rule, "after")
     both = {name: (before.get(key), after.get(key)) for key, name in _QUALITY.items()}
+    facts = decision.facts()
+    if decision.thresholds:
+        facts["thresholds"] = by_label(decision.thresholds, model.trained.record["labels"])
     counts = mapping(rule, "fitted_on").get("examples"), rule.get("reported_on")
     return {
         "temperatures": ", ".join(f"{one:.4g}" for one in decision.temperatures),
         "data": f", fitted on {counts[0]} examples and measured on {counts[1]} others" if all(map(is_number, counts)) else "",
         "rows": [(name, *values) for name, values in both.items() if all(map(is_number, values))],
-        "rule": decision.facts(),
+        "rule": facts,
     }
 
 

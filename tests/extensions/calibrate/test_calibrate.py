@@ -123,6 +123,33 @@ def test_labels_without_examples_keep_their_threshold_and_one_that_reaches_none_
         calibrated("multi_label", ["a", "b"], [2.0, -2.0], [("a",), ("b",)] * 20, threshold="precision:0.95")
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels", "thresholds"),
+    [
+        ("classification", ["ok", "ok", "ok", "fraud"], "ok 0.250"),
+        ("multi_label", [("ok",), ("fraud",)], "fraud 0.250, ok 0.250"),
+    ],
+)
+def test_thresholds_are_printed_with_their_labels_and_the_curve_of_risk_follows_them(kind, labels, thresholds):
+    """All probabilities are 0.5: the first of two classes is predicted, by a threshold the second."""
+    calibration = calibrated(kind, ["fraud", "ok"], [0.0, 0.0], labels * 20, threshold="recall:0.9")
+    assert f"thresholds: {thresholds}\n" in f"{calibration}\n"
+    if kind == "classification":
+        assert calibration.risk_coverage[-1] == (1.0, pytest.approx(1.0 - calibration.metrics["accuracy"][1]))
+        assert calibration.metrics["accuracy"][1] > 0.5 > calibration.metrics["accuracy"][0]
+
+
+def test_each_split_that_chose_the_rule_is_known(run, caplog):
+    calibration = calibrated("classification", CLASSES.record["labels"], [1.0, 0.0, 0.0], CLASSES.record["labels"] * 10)
+    with bert_tf.load(run) as model:
+        fit.write(model.trained.prefix, calibration, ["matched", "mismatched"])
+    with bert_tf.load(run) as model:
+        for split in ("matched", "mismatched", "other"):
+            model.trained.warn_if_fitted_on(lambda split=split: split, split)
+    warned = [message.partition(":")[0] for message in caplog.messages if "half of these examples chose" in message]
+    assert warned == ["matched", "mismatched"]
+
+
 def test_a_trained_run_whose_rule_cannot_be_fitted_predicts_without_one(tmp_path, caplog):
     examples = [Labelled(str(number), "xy"[number % 2]) for number in range(40)]
     run = SimpleNamespace(

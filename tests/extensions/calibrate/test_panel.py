@@ -63,8 +63,10 @@ def test_what_is_damaged_is_left_out(folder, change):
 def test_the_page_shows_the_rule_if_there_are_measures(folder):
     assert rule(folder, {"before": {}, "after": []}) is None
     assert 'id="calibration"' not in page.render(run_files.read_runs([folder]))
-    rule(folder, DECISION)
+    example.write_json(folder / "run_config.json", example.record(labels=["ok", "fraud"]))
+    rule(folder, {**DECISION, "thresholds": [0.35]})
     text = page.render(run_files.read_runs([folder]))
     assert 'id="calibration"' in text
+    assert "Thresholds: fraud 0.350." in text
     assert "Quality of probabilities on 81 examples; fitted on 81 others" in text
     assert "would have an ECE of about 0.0300 on this many examples" in text

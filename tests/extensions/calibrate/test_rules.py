@@ -5,7 +5,6 @@ import pytest
 
 from bert_tf.errors import FlagError
 from bert_tf.extensions.calibrate import rules
-from bert_tf.metrics.probabilities import LabelledLogits
 
 # Ten examples by falling probability; true ones are marked.
 SHARES = np.array([0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
@@ -81,8 +80,7 @@ def test_the_rank_of_a_set_is_exact():
 
 
 def test_the_risk_at_each_coverage():
-    logits = np.stack([np.log(SHARES / (1 - SHARES)), np.zeros(10)], axis=-1)[:4]
-    points = rules.risk_coverage(LabelledLogits(logits, np.array([0, 0, 1, 0])))
+    points = rules.risk_coverage(SHARES[:4], TRUE[:4] > 0)
     assert points == [(0.25, 0.0), (0.5, 0.0), (0.75, pytest.approx(1 / 3)), (1.0, 0.25)]
 
 

@@ -149,11 +149,11 @@ def test_labels_do_not_break_the_page(tmp_path):
 def test_calibration_is_shown_before_and_after_if_it_is_of_these_weights(tmp_path, changed):
     run = write_run(tmp_path / "run")
     qualities = {"before": QUALITY, "after": {**QUALITY, "ece": 0.0625}, "fitted_on": {"examples": 204}, "reported_on": 204}
-    decision = {"checkpoint_sha256": digest(str(run / "model.ckpt-7")), "temperatures": [1.5], "abstain_below": 0.7}
+    decision = {"checkpoint_sha256": digest(str(run / "model.ckpt-7")), "temperatures": [1.5], "thresholds": [0.35]}
     example.write_json(run / "decision.json", {**decision, **qualities, **changed})
     text = card(run)
     assert ("| ECE | 0.1250 | 0.0625 |" in text, "not calibrated" in text) == (not changed, bool(changed))
-    assert ("- `abstain_below`: 0.7\n" in text, "`decision`" in text) == (not changed, False)
+    assert ("- `thresholds`: 1 0.350\n" in text, "`decision`" in text) == (not changed, False)
     assert ("divided by 1.5, fitted on 204 examples and measured on 204 others." in text) == (not changed)
 
 
