@@ -129,14 +129,16 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     if chosen not in known:
         raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
     name = f"eval_{chosen}"
-    by_step = _usable_checkpoints(folder)
-    evaluated = [line for line in lines if evaluations.step_of(line) in by_step]
-    ranked = sorted(evaluated, key=lambda line: rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
-    if len(ranked) < count:
-        raise CheckpointError(
-            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
-        )
-    return [by_step[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
+    by_step = {**_usable_checkpoints(folder / run_layout.BEST), **_usable_checkpoints(folder)}
+    ranked = sorted(lines, key=lambda line: rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
+    steps = [evaluations.step_of(line) for line in ranked[:count]]
+    lost = [step for step in steps if step not in by_step]
+    if lost:
+        best, gone = (", ".join(map(str, sorted(of))) for of in (steps, lost))
+        raise CheckpointError(f"{folder}: its best evaluations are of step {best}; no checkpoint of {gone} is left; {_MORE}")
+    if len(steps) < count:
+        raise CheckpointError(f"{folder}: {counted(len(steps), 'evaluation')}, fewer than --best={count}; {_MORE}")
+    return [by_step[step] for step in sorted(steps)]
 
 
 def _worth(line: evaluations.Line, name: str) -> float:

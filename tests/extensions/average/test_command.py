@@ -3,11 +3,13 @@
 import functools
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints import saved
 from bert_tf.errors import CheckpointError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
@@ -70,6 +72,20 @@ def test_the_last_and_the_best_of_a_run_are_found(run, tmp_path, flags, call):
     assert out.splitlines() == [str(run / f"model.ckpt-{step}") for step in CHOSEN[flags].split()]
 
 
+def test_the_best_checkpoint_is_in_the_folder_of_the_best_and_a_deleted_one_is_not_replaced_by_a_worse_one(run, tmp_path, call):
+    folder, best = tmp_path / "run", tmp_path / "run" / "best" / "model.ckpt-40"
+    shutil.copytree(run, folder)
+    best.parent.mkdir()
+    for path in folder.glob("model.ckpt-40.*"):
+        path.rename(best.with_name(path.name))
+    saved.keep_only(best, folder)
+    status, out, _ = call("average", folder, f"--output={tmp_path / 'mean'}", "--best=2")
+    assert (status, out.split()) == (0, [str(best), str(folder / "model.ckpt-60")])
+    shutil.rmtree(best.parent)
+    with pytest.raises(CheckpointError, match="its best evaluations are of step 40, 60; no checkpoint of 40 is left; train"):
+        bert_tf.average_checkpoints(folder, best=2, output=tmp_path / "other")
+
+
 def test_the_output_is_the_same_bytes_twice_and_an_interruption_leaves_nothing(run, tmp_path, monkeypatch):
     for output in ("one", "two"):
         bert_tf.average_checkpoints(run, last=2, output=tmp_path / output)
@@ -103,7 +119,7 @@ FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoint
         ("average {run} --last=4 --output={out}", FEWER),
         ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
-        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are left, fewer than --best=4"),
+        ("average {run} --best=4 --output={out}", "{run}: 3 evaluations, fewer than --best=4"),
         ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
         ("average {run} --last=2 --metric=loss --output={out}", "--metric requires --best=N"),
         ("average {run} --last=2 --best=2 --output={out}", "--last and --best exclude each other"),
