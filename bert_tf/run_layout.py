@@ -20,6 +20,7 @@ DETERMINING = "training"  # key in it: settings that decide the result
 POOLING = "pooling"  # key in that, of a model from elsewhere: how its vectors are made, see head_spec.POOLINGS
 NORMALIZE = "normalize"  # key in that, likewise: whether they are scaled to length 1
 LEFT_OUT = "left_out"  # key in that, of a model from elsewhere: what else is done to its vectors and their texts there
+ROWS = "examples_sha256"  # key of a split in eval_results.json: the digest of what was measured
 REPLACED = "replaced"  # key in it: task and results of the run that was overwritten
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
 CORPUS = "corpus"

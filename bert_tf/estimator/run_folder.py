@@ -292,7 +292,7 @@ def _replaced(folder: Path, earlier: Mapping[str, Any] | None) -> dict[str, Any]
     if not isinstance(splits, dict) or task is None:
         return {}
     numbers = {
-        split: {name: value for name, value in details.items() if isinstance(value, (int, float))}
+        split: {name: value for name, value in details.items() if isinstance(value, (int, float)) or name == run_layout.ROWS}
         for split, details in splits.items()
         if isinstance(details, dict)
     }

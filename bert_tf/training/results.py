@@ -19,7 +19,7 @@ from bert_tf.io.log_form import log, published, short
 from bert_tf.tasks.base import Family, Task
 from bert_tf.tasks.evaluation import Evaluation, label_of_f1, split_suffix, summarize
 
-ROWS, FILE = "examples_sha256", "file"  # entries of a split in eval_results.json: what was measured
+ROWS, FILE = run_layout.ROWS, "file"  # entries of a split in eval_results.json: what was measured
 _REMEDIES = "train longer, weight rare classes (--class_weights=balanced), or try another --seed or --learning_rate"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
 

@@ -96,9 +96,10 @@ def test_the_results_of_a_run_that_is_overwritten_stay_in_the_record(tmp_path):
         return load_record(tmp_path).get("replaced")
 
     assert claimed_with() is None
-    (tmp_path / run_layout.RESULTS).write_text('{"splits": {"dev": {"accuracy": 0.5, "examples": 8, "labels": ["0"]}}}')
+    kept = {"accuracy": 0.5, "examples": 8, "examples_sha256": "1f"}
+    (tmp_path / run_layout.RESULTS).write_text(json.dumps({"splits": {"dev": {**kept, "labels": ["0"]}}}))
     assert claimed_with() is None
-    replaced = {"task_name": "MRPC", "splits": {"dev": {"accuracy": 0.5, "examples": 8}}}
+    replaced = {"task_name": "MRPC", "splits": {"dev": kept}}
     assert claimed_with(seed=2) == claimed_with(seed=2) == replaced
     for damaged in ("{", "[]", "{}", '{"splits": 3}'):
         (tmp_path / run_layout.RESULTS).write_text(damaged)

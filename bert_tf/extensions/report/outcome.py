@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.extensions.report import curves, wording
 from bert_tf.extensions.report.run_files import Evaluated, Group, Run, is_number, mapping
 from bert_tf.metrics.values import is_cost
+from bert_tf.run_layout import ROWS
 from bert_tf.tasks.evaluation import label_of_f1
 
 _MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
@@ -22,6 +23,7 @@ _MOST_CONFUSIONS = 15
 MOST_ROWS = 50  # of a table
 _MOST_TEXT = 700  # characters of a text
 _NO_METRIC = {"examples", "loss"}
+_DIGITS = 8  # of the digest of rows
 MARKS = ("label", "predicted", "both")
 
 
@@ -56,6 +58,7 @@ class Score:
     collapsed: bool = False  # nothing was learned
     label: str = ""  # that F1 of two classes is of
     file: str = ""  # the user's own that was measured
+    rows: str = ""  # digest of the measured rows; empty if unknown, or if they differ by design, as those of folds
 
     @property
     def name(self) -> str:
@@ -69,14 +72,20 @@ class Score:
 
 
 def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
-    """Scores by task, split and metric; comparable ones share a scale."""
-    by_metric: dict[tuple[str, str, str], list[Score]] = {}
+    """Scores by task, split and metric; comparable ones share a scale. Splits of other rows have names of their own."""
+    by_metric: dict[tuple[str, str, str], dict[str, list[Score]]] = {}
     for run in runs:
         for evaluated in run.evaluated:
             for split, details in evaluated.splits.items():
                 for score in _of_split(run, evaluated.task, split, details):
-                    by_metric.setdefault((score.task, score.split, score.metric), []).append(score)
-    return {key: _on_one_scale(rows) if len(runs) > 1 else rows for key, rows in by_metric.items()}
+                    by_rows = by_metric.setdefault((score.task, score.split, score.metric), {})
+                    by_rows.setdefault(score.rows, []).append(score)
+    named = {
+        (task, f"{split} (rows {rows[:_DIGITS]})" if rows and len(by_rows) > 1 else split, metric): of_rows
+        for (task, split, metric), by_rows in by_metric.items()
+        for rows, of_rows in by_rows.items()
+    }
+    return {key: _on_one_scale(rows) if len(runs) > 1 else rows for key, rows in named.items()}
 
 
 def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> Iterator[Score]:
@@ -93,10 +102,11 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
         yield Score(
             *(run.name, task, split, metric, value, interval, examples, scale),
             majority=(label, always[metric]) if metric in always else None,
-            replaced=run.replaced(split, metric, examples) if task == run.task else None,
+            replaced=run.replaced(split, metric, details) if task == run.task else None,
             collapsed=bool(details.get("collapsed")),
             label=label_of_f1(details) if metric == "f1" and always else "",
             file=str(details.get("file", "")),
+            rows="" if run.differ_in else str(details.get(ROWS, "")),
         )
 
 

@@ -21,6 +21,7 @@ from bert_tf.run_layout import (
     RECORD,
     REPLACED,
     RESULTS,
+    ROWS,
     WRONG_EXAMPLES,
     recorded_flags,
 )
@@ -111,12 +112,13 @@ class Run:
         """Name of the folder, after that of its series."""
         return "/".join(self.folder.parts[-2:]) if numbered(self.folder) else self.folder.name
 
-    def replaced(self, split: str, metric: str, examples: int | None) -> float | None:
-        """The metric of the run that this one replaced, if it was of the same task and as many examples."""
-        earlier = mapping(self.record, REPLACED)
-        details = mapping(mapping(earlier, "splits"), split)
-        value = details.get(metric)
-        is_same = earlier.get("task_name") == self.task and details.get("examples") == examples
+    def replaced(self, split: str, metric: str, details: Mapping[str, Any]) -> float | None:
+        """The metric of the run that this one replaced, if it was of the same task and examples (by number, if not known)."""
+        replaced = mapping(self.record, REPLACED)
+        earlier = mapping(mapping(replaced, "splits"), split)
+        value = earlier.get(metric)
+        compared = ("examples", ROWS) if ROWS in earlier else ("examples",)
+        is_same = replaced.get("task_name") == self.task and all(earlier.get(name) == details.get(name) for name in compared)
         return value if is_same and is_number(value) else None
 
     @property

@@ -55,6 +55,15 @@ def test_score_with_its_interval_on_a_scale_that_several_runs_share(tmp_path):
     assert first.scale.place(0.6) == pytest.approx(50)
 
 
+def test_results_of_other_rows_have_tables_of_their_own(tmp_path):
+    read = runs(tmp_path, 0.5, 0.7, 0.9)
+    for run, digest in zip(read, ("a" * 64, "b" * 64, "a" * 64)):
+        run.own.splits["dev"].update(examples_sha256=digest, file=f"{digest[0]}.csv")
+    tables = {split: [row.value for row in rows] for (_, split, _), rows in outcome.scores(read).items()}
+    assert tables == {"dev (rows aaaaaaaa)": [0.9, 0.5], "dev (rows bbbbbbbb)": [0.7]}
+    assert "accuracy on RTE dev (rows bbbbbbbb), 8 examples of b.csv" in page.render(read)
+
+
 def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none(tmp_path):
     (run,) = runs(tmp_path, -0.5)
     run.own.splits["dev"]["perplexity"] = 965.7
@@ -232,7 +241,8 @@ def test_a_run_is_compared_with_the_one_that_it_replaced(tmp_path):
     earlier = {"task_name": "RTE", "splits": {"dev": {"accuracy": 0.7, "examples": 8}}}
     example.write_json(folder / "run_config.json", {**example.record(), "replaced": earlier})
     assert figures(folder)["accuracy, dev"][-1] == "last run: 0.7000 (+0.0500)"
-    for change in ({"task_name": "MRPC"}, {"splits": {"dev": {"accuracy": 0.7, "examples": 9}}}, {"splits": 3}):
+    others = [{"accuracy": 0.7, "examples": 9}, {"accuracy": 0.7, "examples": 8, "examples_sha256": "other"}]
+    for change in ({"task_name": "MRPC"}, *({"splits": {"dev": other}} for other in others), {"splits": 3}):
         example.write_json(folder / "run_config.json", {**example.record(), "replaced": {**earlier, **change}})
         assert len(figures(folder)["accuracy, dev"]) == 3
 
