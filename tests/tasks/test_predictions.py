@@ -137,13 +137,17 @@ def test_rows_of_answers(form, header, row):
 
 
 def test_published_files(caplog):
-    files = {name: json.loads(text) for name, text in published_files(Predictions([prediction(odds=-1.5)], 0.0), "_x").items()}
-    assert files == {
-        "predictions_x.json": {"1": 'a "b"\tc'},
-        "nbest_predictions_x.json": {"1": [{"text": "a", "probability": 0.5, "start_logit": 1.0, "end_logit": 2.0}]},
-        "null_odds_x.json": {"1": -1.5},
+    without_candidates = Prediction("2", "", 1.0, None, None, 0)
+    texts = published_files(Predictions([prediction(odds=-1.5), without_candidates], 0.0), "_x", may_be_none=True)
+    assert {name: json.loads(text) for name, text in texts.items()} == {
+        "predictions_x.json": {"1": 'a "b"\tc', "2": ""},
+        "nbest_predictions_x.json": {
+            "1": [{"text": "a", "probability": 0.5, "start_logit": 1.0, "end_logit": 2.0}],
+            "2": [],
+        },
+        "null_odds_x.json": {"1": -1.5, "2": -1.5},
     }
     assert caplog.messages == []
-    twice = published_files(Predictions([prediction(), prediction()], 0.0), "")
+    twice = published_files(Predictions([prediction(), prediction()], 0.0), "", may_be_none=False)
     assert list(twice) == ["predictions.json", "nbest_predictions.json"]  # every question has an answer
     assert caplog.messages == ["questions with the id of an earlier one: 1; the JSON files hold the last answer"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.extensions.span.predictions import Prediction, Predictions
+from bert_tf.extensions.span.predictions import Prediction, Predictions, known_odds
 from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.metrics import intervals
 from bert_tf.tasks.evaluation import Evaluation, Panel
@@ -94,7 +94,7 @@ def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_b
         collapsed="no question has an answer" if nothing else None,
         panels=_panels(examples, each),
         lines=[
-            f"{name} with the best --null_score_diff_threshold={threshold:.4f}: {metrics[name]:.4f}"
+            f"{name} with the best --null_score_diff_threshold={threshold!r}: {metrics[name]:.4f}"
             for name, threshold in thresholds.items()
         ],
         more={"best_thresholds": thresholds} if thresholds else {},
@@ -123,9 +123,7 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
 
 
 def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, tuple[float, float]]:
-    known = [prediction.null_odds for prediction in predictions if prediction.null_odds is not None]
-    highest = max(known, default=0.0)  # for questions without candidates, which no threshold affects
-    odds = np.array([highest if prediction.null_odds is None else prediction.null_odds for prediction in predictions])
+    odds = np.array(known_odds(predictions))
     answered = _scores(examples, [prediction.best for prediction in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
     return {f"best_{name}": best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in ((F1, 1), (EXACT, 0))}

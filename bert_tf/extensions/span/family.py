@@ -123,7 +123,10 @@ class SpanFamily(Family):
     ) -> dict[str, str]:
         del published_suffix
         lines = self.layout(JSONL).rows(examples, predictions)
-        return {f"predictions{suffix}.jsonl": lines, **published_files(predictions, suffix)}
+        return {
+            f"predictions{suffix}.jsonl": lines,
+            **published_files(predictions, suffix, may_be_none=self.version_2_with_negative),
+        }
 
     def layout(self, form: str) -> TextLayout:
         return TextLayout(COLUMNS if self.version_2_with_negative else COLUMNS[:-1], cells, form)

@@ -92,17 +92,23 @@ def cells(examples: Sequence[SpanExample], predictions: Predictions) -> Iterator
     )
 
 
-def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
+def known_odds(predictions: Sequence[Prediction]) -> list[float]:
+    """Returns the null odds; of questions without candidates, which no threshold affects, the highest of all."""
+    highest = max((prediction.null_odds for prediction in predictions if prediction.null_odds is not None), default=0.0)
+    return [highest if prediction.null_odds is None else prediction.null_odds for prediction in predictions]
+
+
+def published_files(predictions: Predictions, suffix: str, *, may_be_none: bool) -> dict[str, str]:
     """Returns the published predictions.json, nbest_predictions.json and, if no answer is allowed, null_odds.json."""
     each = predictions.each
     answers = {prediction.id: prediction.label for prediction in each}
     n_best = {prediction.id: [_as_published(*listed) for listed in prediction.n_best] for prediction in each}
-    odds = {prediction.id: prediction.null_odds for prediction in each if prediction.null_odds is not None}
+    odds = {prediction.id: odds for prediction, odds in zip(each, known_odds(each))}
     if len(answers) < len(each):
         _LOG.warning(
             "questions with the id of an earlier one: %d; the JSON files hold the last answer", len(each) - len(answers)
         )
-    files = zip(PUBLISHED_FILES, (answers, n_best, odds) if odds else (answers, n_best))
+    files = zip(PUBLISHED_FILES, (answers, n_best, odds) if may_be_none else (answers, n_best))
     return {f"{name}{suffix}.json": documents.to_json(values, indent=4) + "\n" for name, values in files}
 
 

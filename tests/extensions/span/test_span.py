@@ -385,14 +385,14 @@ def test_means_over_questions_and_panels_by_length_and_first_word():
 def test_questions_without_an_answer_are_also_measured_alone_and_a_model_that_answers_nothing_has_collapsed():
     examples = [example("1", "a", "fox"), example("2", "b", "red"), example("3", "c"), example("4", "d")]
     answers = [
-        *(predicted("1", "fox", odds=-4.0), predicted("2", "", best="red", odds=1.0)),
+        *(predicted("1", "fox", odds=-4.00004), predicted("2", "", best="red", odds=1.0)),
         *(predicted("3", "fox", odds=-1.0), predicted("4", "", best="fox", odds=3.0)),
     ]
     means = evaluated(examples, answers, may_be_none=True)
     of_kinds = {f"{kind}{name}": 0.5 for kind in ("", "has_answer_", "no_answer_") for name in ("f1", "exact_match")}
     assert means.metrics == pytest.approx({**of_kinds, "best_f1": 0.75, "best_exact_match": 0.75})  # the first alone
-    assert means.details()["best_thresholds"] == {"best_f1": -4.0, "best_exact_match": -4.0}
-    assert means.lines[0] == "best_f1 with the best --null_score_diff_threshold=-4.0000: 0.7500"
+    assert means.details()["best_thresholds"] == {"best_f1": -4.00004, "best_exact_match": -4.00004}
+    assert means.lines[0] == "best_f1 with the best --null_score_diff_threshold=-4.00004: 0.7500"
     assert [list(row) for row in means.panels[0].rows] == [["with an answer", 2, 0.5, 0.5], ["without an answer", 2, 0.5, 0.5]]
     means = evaluated([example("1", "a", "fox"), example("2", "b")], [predicted("1", ""), predicted("2", "")], may_be_none=True)
     assert abs(means.more["best_thresholds"]["best_f1"]) <= 1.0
