@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import heapq
 import itertools
 import signal
 import sys
@@ -252,11 +253,17 @@ class Leader:
 
     def _rest(self) -> str:
         """Estimates the time that is left, by the runs that were trained here."""
-        left = [*self._waiting.values(), *(started.run for started in self._started.values())]
-        if not self._speeds or not left or len(self._results) >= self._total:
+        if not self._speeds or not (self._waiting or self._started) or len(self._results) >= self._total:
             return ""
-        seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
-        seconds /= len(self._slots)
+        speed, now = sorted(self._speeds)[len(self._speeds) // 2], time.monotonic()
+        ends = [0.0] * len(self._slots)  # when each slot is free
+        for started in self._started.values():
+            for number in started.slots:
+                ends[number] = max(started.run.cost * speed - (now - started.since), 0.0)
+        heapq.heapify(ends)
+        for run in self._waiting.values():
+            heapq.heapreplace(ends, ends[0] + run.cost * speed)
+        seconds = max(ends)
         return f"; about {f'{seconds / 60:.0f} min' if seconds > _MINUTES else f'{seconds:.0f} s'} left"
 
     def _stop(self) -> None:

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import os
+import time
 import types
 
 import pytest
@@ -233,6 +234,16 @@ def test_a_result_that_another_version_compared_by_another_metric_is_compared_by
     assert table.read_result(tmp_path, "a").metric == "eval_macro_f1"
     with pytest.raises(OutputError):
         table.compared(tmp_path, run, dataclasses.replace(table.read_result(tmp_path, "a"), metric="eval_accuracy"), drawn=True)
+
+
+@pytest.mark.parametrize(("waiting", "rest"), [("", "60 s"), ("e", "60 min"), ("ef", "61 min")])
+def test_the_rest_of_the_time_is_that_of_the_last_run(tmp_path, waiting, rest):
+    """Runs take an hour; three of four slots are busy for another minute."""
+    one = Leader([planned(name) for name in f"abcd{waiting}"], tmp_path, ONE_SLOT * 4, start=Machine())
+    since = time.monotonic() - 3540
+    one._speeds, one._waiting = [3600.0], {name: planned(name) for name in waiting}
+    one._started = {name: leader._Started(planned(name), None, since, (slot,)) for slot, name in enumerate("abc")}
+    assert one._rest() == f"; about {rest} left"
 
 
 def test_a_result_that_cannot_be_read_for_a_moment_ends_no_sweep(tmp_path, monkeypatch):
