@@ -68,19 +68,17 @@ def seconds(rows: int) -> float:
 
 
 def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[Finding]:
-    """Pairs of different texts that share enough; each row once, with the earlier one that it shares most with."""
-    best: dict[tuple[int, bool], tuple[float, int]] = {}  # by the later row, and whether the pair is a leak
-    numbers = firsts(by_row)
+    """Pairs of different texts that share enough: each row, with the earlier one that it shares most with.
+
+    Rows of dev and test are before training rows, each of which so has the one of these that it shares most with, too: a leak.
+    """
+    order = sorted(range(len(rows)), key=lambda number: rows[number].is_train)
+    numbers = [order[place] for place in firsts([by_row[number] for number in order])]
     is_train = np.array([rows[number].is_train for number in numbers], bool)
     for earlier, later, share in similar([by_row[number] for number in numbers], least, is_train):
-        earlier, later = numbers[earlier], numbers[later]
-        key = later, rows[earlier].is_train and not rows[later].is_train
-        best[key] = max(best.get(key, (0.0, 0)), (share, earlier))
-    for (later, is_leak), (share, earlier) in best.items():
-        if is_leak:
-            yield Finding(findings.NEAR_LEAK, share, rows[earlier], other=rows[later])
-        else:
-            yield Finding(findings.NEAR_DUPLICATE, share, rows[later], other=rows[earlier])
+        row, other = rows[numbers[later]], rows[numbers[earlier]]
+        is_leak = row.is_train and not other.is_train
+        yield Finding(findings.NEAR_LEAK if is_leak else findings.NEAR_DUPLICATE, share, row, other=other)
 
 
 def similar(texts: Sequence[Key], least: float, groups: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int, float]]:

@@ -156,13 +156,14 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
     some_rows = rows(
         ("train", "the old man went home at six", "a"),
         ("train", "the old man went home at seven", "a"),
-        ("train", "nothing of the kind", "b"),
+        ("train", "At six the old man went home!", "a"),
         ("dev", "at six the old man went home", "a"),
     )
     near = duplicates.near(some_rows, duplicates.keys(some_rows), 0.65)
     assert sorted((one.problem, one.row.name, one.other.name) for one in near) == [
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
+        ("near_leak", "train:1", "dev:3"),
     ]
     pairs = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
     groups = np.arange(30) % 3 == 0
