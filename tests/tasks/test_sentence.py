@@ -178,6 +178,12 @@ def test_thousands_of_classes_have_no_confusion_matrix_which_would_make_the_resu
     assert ("confusion" in more) == has_matrix
 
 
+def test_a_rule_that_abstains_everywhere_has_no_share_of_errors():
+    of_rule = Decision(abstain_below=0.9)
+    more = evaluate_logits(PAIR, NAMES, ["accuracy"], np.zeros([2, 2], np.float32), np.array([0, 1], np.int32), of_rule).more
+    assert (more["coverage"], "selective_risk" in more) == (0.0, False)
+
+
 def test_a_class_that_is_as_probable_as_the_bound_of_sets_is_in_the_set():
     logits = np.zeros([1, 2], np.float32)  # 1/2 each
     for bound, expected in ((0.5, ("yes", "no")), (0.6, ())):

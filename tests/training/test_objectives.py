@@ -83,6 +83,7 @@ def test_what_does_not_fit_is_refused(find, flags, task, problem):
     [
         ("", MRPC, [0, 1, 1, 1], (), 0.0),
         ("--class_weights=balanced", MRPC, [0, 1, 1, 1], (4 / (2 * 1), 4 / (2 * 3)), 0.0),
+        ("--class_weights=balanced", TASKS["MNLI"], [0, 1, 1, 1], (4 / (2 * 1), 4 / (2 * 3), 1.0), 0.0),  # none of the third
         ("--class_weights=balanced", LETTERS, [[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], (3.0, 1 / 3, 1.0), 0.0),
         ("--class_weights=1,2.5 --label_smoothing=0.1", MRPC, [0, 1, 1, 1], (1.0, 2.5), 0.1),
     ],

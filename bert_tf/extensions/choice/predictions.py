@@ -13,8 +13,9 @@ import numpy.typing as npt
 from bert_tf import metrics as task_metrics
 from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.metrics import probabilities
+from bert_tf.metrics.intervals import of_mean
 from bert_tf.metrics.probabilities import LabelledLogits
-from bert_tf.tasks.evaluation import Evaluation, Panel
+from bert_tf.tasks.evaluation import Evaluation, Intervals, Panel
 from bert_tf.tasks.predictions import Id, Share
 
 Logits = npt.NDArray[np.float64]  # of the options of a question
@@ -86,8 +87,17 @@ def evaluate(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -
         collapsed=f"all predictions are option {chosen[0]}" if one_option else None,
         panels=_panels(right, examples),
         each=right,
-        find_intervals=functools.partial(task_metrics.confidence_intervals, values, labels, chosen),
+        find_intervals=functools.partial(_intervals, labels, chosen, examples),
     )
+
+
+def _intervals(labels: Numbers, chosen: Numbers, examples: Sequence[ChoiceExample]) -> Intervals:
+    """The 95 % interval of the accuracy, by resampling contexts if several questions have the same one."""
+    groups = np.unique([example.context or example.guid for example in examples], return_inverse=True)[1].reshape(-1)
+    if groups.max() == len(groups) - 1:
+        return task_metrics.confidence_intervals(("accuracy",), labels, chosen)
+    ends = of_mean((labels == chosen).astype(float), groups)
+    return {} if ends is None else {"accuracy": ends}
 
 
 def labelled_logits(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> LabelledLogits:

@@ -101,7 +101,9 @@ def note(trials: Trials) -> str:
         return text_
     chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items())
     held_out = f", held out {statistics.fmean(best.held_out):.4f}" if best.held_out else ""
-    basis = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
+    count = f"{len(best.scores)}{f' of {len(best.runs)}' if len(best.scores) < len(best.runs) else ''} runs"
+    name = next(run.name for run in best.runs if run.state == DONE)
+    basis = f"mean of {count}" if len(best.scores) > 1 else name if len(best.runs) == 1 else f"{name}, {count}"
     return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({basis}{f': {chosen}' if chosen else ''})."
 
 

@@ -24,6 +24,7 @@ from bert_tf.extensions.track import FOLDER
 from bert_tf.extensions.track.trackers import FINISHED, KILLED, RUNNING, Marks, Point, Tracker, connect
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import redacted
+from bert_tf.training.results import split_and_average
 
 T = TypeVar("T")
 
@@ -109,9 +110,10 @@ def _series(prefix: str, lines: Sequence[Mapping[str, float]]) -> Iterator[Point
 
 
 def _results(evaluated: Evaluated, prefix: str, last: int) -> Iterator[Point]:
-    recorded = evaluated.results.get("global_step")
-    step = int(recorded) if is_number(recorded) else last
     for split, values in evaluated.splits.items():
+        _, average = split_and_average(split)
+        recorded = evaluated.results.get(f"global_step_{average}", evaluated.results.get("global_step"))
+        step = int(recorded) if is_number(recorded) else last
         for name, value in values.items():
             if is_number(value):
                 yield Point(_name(f"{prefix}{split}/{name}"), step, float(value))

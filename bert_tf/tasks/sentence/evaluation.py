@@ -59,7 +59,9 @@ def _of_rule(logits: scores.Logits, label_ids: LabelArray, predictions: LabelArr
     if decision.abstain_below is not None:
         decided = ~scores.abstains(logits, predictions, decision)
         wrong = decided & (predictions != label_ids)
-        measures.update(coverage=float(decided.mean()), selective_risk=float(wrong.sum() / max(1, decided.sum())))
+        measures.update(coverage=float(decided.mean()))
+        if decided.any():
+            measures.update(selective_risk=float(wrong.sum() / decided.sum()))
     if decision.set_from is not None:
         is_in = scores.scores(CLASSIFICATION, logits) >= decision.set_from
         measures.update(

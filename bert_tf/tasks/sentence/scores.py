@@ -40,12 +40,13 @@ def encode(labels: Sequence[Label | None], head: HeadSpec, names: Sequence[str])
 def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]:
     """Returns L factors that give each class the same weight in the loss, from [N] classes or [N, L] of 0 and 1.
 
-    For one of several classes N / (L count), as scikit-learn's "balanced"; for multi-label (N - count) / count, the
-    factor of the positive terms. A class that does not occur has factor 1, and so has a label that always applies.
+    For one of several classes N / (C count), as scikit-learn's "balanced", of the C classes that occur; for multi-label
+    (N - count) / count, the factor of the positive terms. A class that does not occur has factor 1, and so has a label that
+    always applies.
     """
     if head.kind == CLASSIFICATION:
         counts = np.bincount(label_ids, minlength=head.num_labels)
-        factors = len(label_ids) / (head.num_labels * np.maximum(counts, 1))
+        factors = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     else:
         counts = label_ids.sum(axis=0)
         factors = (len(label_ids) - counts) / np.maximum(counts, 1)

@@ -154,6 +154,14 @@ def test_metrics_panels_and_mistakes_are_those_of_questions_by_their_length():
     assert [row[:2] for row in by_words.rows] == [("0 to 15", 1), ("16 to 31", 2), ("32 to 63", 1), ("from 512", 1)]
 
 
+def test_questions_of_one_context_are_resampled_together():
+    """Twelve contexts of ten equal questions; half of the contexts are right."""
+    examples = [ChoiceExample(str(n), f"text {n // 10}", "", ("he", "she"), n // 10 % 2) for n in range(120)]
+    interval = FAMILY.evaluation([np.array([1.0, 0.0])] * 120, examples).intervals["accuracy"]
+    width = 1.96 * 0.5 / np.sqrt(12)  # as of 12 independent questions, not of 120
+    assert interval == pytest.approx((0.5 - width, 0.5 + width), abs=0.06)
+
+
 def test_predictions_have_the_probability_of_each_option():
     layout = FAMILY.layout("tsv")
     lines = [line.split("\t") for line in (layout.header() + layout.rows(EXAMPLES, LOGITS)).splitlines()]

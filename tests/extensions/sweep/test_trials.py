@@ -127,7 +127,7 @@ def test_settings_stand_best_first_with_their_seeds(grid):
         (5e-5, pytest.approx(0.71), pytest.approx(0.0141, abs=1e-4), ["1 failed"]),
         (2e-5, pytest.approx(0.5867, abs=1e-4), pytest.approx(0.0757, abs=1e-4), ["1 collapsed"]),
     ]
-    note = "6 runs, 1 failed, 1 collapsed. Best accuracy: 0.7100 (mean of 2 runs: learning_rate=5e-05)."
+    note = "6 runs, 1 failed, 1 collapsed. Best accuracy: 0.7100 (mean of 2 of 3 runs: learning_rate=5e-05)."
     assert panel.note(of_task) == note
 
 

@@ -43,6 +43,12 @@ def test_settings_metrics_results_and_files_are_sent(server, folder):
     assert (run["name"], run["status"], run["experiment"]) == ("run", "FINISHED", "number of bert_tf")
 
 
+def test_results_of_averaged_weights_have_their_step(folder):
+    splits = {"dev": {"accuracy": 0.8}, "dev (ema)": {"accuracy": 0.9}}
+    example.write_json(folder / "eval_results.json", {"global_step": 10, "global_step_ema": 20, "splits": splits})
+    assert [point[1:] for point in read_contents(read_runs([folder])[0]).results] == [(10, 0.8), (20, 0.9)]
+
+
 def test_a_repeated_replay_sends_only_what_is_new(server, folder):
     write_lines(folder / "metrics.jsonl", example.METRICS[:1])
     assert track(folder).points == 6 + 4
