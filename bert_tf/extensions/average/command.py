@@ -135,7 +135,8 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lost = [step for step in steps if step not in by_step]
     if lost:
         best, gone = (", ".join(map(str, sorted(of))) for of in (steps, lost))
-        raise CheckpointError(f"{folder}: its best evaluations are of step {best}; no checkpoint of {gone} is left; {_MORE}")
+        text = f"{folder}: its best evaluations are of step {best}; no checkpoint of {gone} is left"
+        raise CheckpointError(f"{text}; train with a higher --keep_checkpoint_max, or name checkpoints")
     if len(steps) < count:
         raise CheckpointError(f"{folder}: {counted(len(steps), 'evaluation')}, fewer than --best={count}; {_MORE}")
     return [by_step[step] for step in sorted(steps)]
