@@ -163,7 +163,8 @@ class _Folds(NamedTuple):
         folder = str(self.config.output.folder / f"fold-{fold}")
         config = self.config.without_predictions.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "output_dir": folder})
         rows = f"{len(self.numbers[fold - 1])} of {len(self.whole.examples)} rows"
-        alone = functools.partial(train_alone, series=self.config, fold=fold, private=private)
+        parts = {"digest": self.whole.digest, "numbers": self.numbers}
+        alone = functools.partial(train_alone, series=self.config, fold=fold, private=private, **parts)
         title = f"Fold {fold} of {len(self.numbers)}: {rows}"
         return Run(fold, config, title, functools.partial(self.task_of, fold), {"fold": fold}, alone)
 
@@ -175,23 +176,45 @@ class _Folds(NamedTuple):
         )
 
 
-@WALL.span(DATA)
-def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
+def _whole(config: RunSpec, task: Task, data: DataSource) -> Whole:
     split, *_ = task.splits(data.folder, TRAIN)
     examples = preparation.read_examples(task, data, [split], config)[split]
+    return Whole(split, examples, config.output.folder / run_layout.FEATURES)
+
+
+@WALL.span(DATA)
+def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
+    whole = _whole(config, task, data)
+    examples = whole.examples
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
         raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
     if config.extensions.series.folds_average and task.family.kind == SIMILARITY:
         raise FlagError("--folds_average: vectors of different models cannot be averaged; leave it out")
-    groups = _groups(config, task, data, split, examples)
+    groups = _groups(config, task, data, whole.split, examples)
     count = config.extensions.series.folds
     numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
-    return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
+    return _Folds(config, task, data, whole, numbers)
 
 
-def train_alone(config: RunSpec, *, environment: Mapping[str, str], series: RunSpec, fold: int, private: str) -> FineTuned:
-    """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process."""
-    folds = _folds(series, *preparation.find_task(series, None, None, environment))
+def train_alone(
+    config: RunSpec,
+    *,
+    environment: Mapping[str, str],
+    series: RunSpec,
+    fold: int,
+    private: str,
+    digest: str,
+    numbers: Sequence[Numbers],
+) -> FineTuned:
+    """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process.
+
+    Reads the rows again; DataError if their digest is not that of the series.
+    """
+    task, data = preparation.find_task(series, None, None, environment)
+    whole = _whole(series, task, data)
+    if whole.digest != digest:
+        raise DataError("its rows have changed since the folds began; restore them, or name another --output_dir", whole.split)
+    folds = _Folds(series, task, data, whole, numbers)
     done = fine_tune(config, environment=environment, task=folds.task_of(fold))
     if done.stopped_by is None:
         _outputs(private, fold).write_bytes(pickle.dumps(done.outputs[DEV]))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extension import Driven
 from bert_tf.extensions.series import SeriesSettings, driver, table
@@ -57,9 +57,16 @@ def fine_tune_seeds(config: RunSpec, *, environment: Mapping[str, str], task: Ta
             done = driver.on_slots(_runs(config, task), folder, SeedResult, slots, str(config.data.task_name))
         else:
             done = train_each(config, environment=environment, task=task)
+        _refuse_changed(folder, done.results)
         if done.stopped_by is None:
             run_results.write_page(folder)
     return done
+
+
+def _refuse_changed(folder: Path, results: Sequence[SeedResult]) -> None:
+    """Raises OutputError if seeds were trained on different rows: each reads the files anew."""
+    if len({run_folder.trained(folder / result.folder).get("train_examples_sha256") for result in results}) > 1:
+        raise OutputError(f"{folder}: its seeds were trained on different rows, as the data changed; name another --output_dir")
 
 
 def train_each(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:

@@ -119,6 +119,7 @@ def run_all(settings: SweepSettings) -> Sweep:
         print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
         return Sweep(folder, folder / TABLE, ())
     results = _led(settings, file, runs, drawn)
+    table.keep_settings(folder, fixed, plan.inputs(file, os.environ))  # again: each run has read its files anew
     score.submit(folder, results)
     with TURN:
         run_results.write_page(folder)

@@ -91,6 +91,20 @@ def test_the_time_of_the_folds_is_a_part_of_its_own(project, series, tmp_path, m
     assert parts["folds"] >= 0.1 > parts["start"]
 
 
+def test_folds_of_rows_that_change_meanwhile_are_refused(project, tmp_path, monkeypatch):
+    data = shutil.copytree(project.data_dir, tmp_path / "data") / "train.tsv"
+
+    def on_slots(runs, *_):
+        data.write_text(data.read_text().replace("\n0\t", "\n1\t", 1))
+        with pytest.raises(DataError, match="train: its rows have changed since the folds began; restore them, or name"):
+            runs[0].alone(runs[0].config, environment={})
+        return driver.Trained((), signal.SIGINT)
+
+    monkeypatch.setattr(driver, "slots", lambda *_: [Slot({})] * 2)
+    monkeypatch.setattr(driver, "on_slots", on_slots)
+    assert classifier.run(*project.flags(tmp_path / "out", data_dir=data.parent, folds=2, **WAYS)) == 130
+
+
 def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
     rows = out_of_fold(series)
     header, *lines = (project.data_dir / "train.tsv").read_text().splitlines()

@@ -12,6 +12,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import FlagError, OutputError, TrainingError
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
 from bert_tf.extensions.series import driver
 from bert_tf.extensions.series import seeds as job
@@ -100,6 +101,14 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     run(tmp_path, "--seeds=3,1")
     assert f"{tmp_path}: also holds another run, whose page takes the place of that of the seeds" in caplog.messages
     assert f"{tmp_path}: has runs of other seeds, which its page counts too, and seeds.tsv does not: seed-9" in caplog.messages
+
+
+@pytest.mark.usefixtures("jobs")
+def test_seeds_of_different_rows_are_not_compared(tmp_path):
+    for seed in (1, 2):
+        run_folder.claim(tmp_path / f"seed-{seed}", {"training": {"train_examples_sha256": str(seed)}}, overwrite=False)
+    with pytest.raises(OutputError, match="its seeds were trained on different rows, as the data changed; name another"):
+        run(tmp_path, "--do_train", "--do_eval", "--seeds=1,2")
 
 
 def test_runs_in_the_default_folder_of_earlier_versions_are_named(tmp_path, monkeypatch, caplog):

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import sys
 from unittest import mock
 
@@ -249,6 +250,21 @@ def test_a_search_needs_something_to_draw_and_takes_the_first_seed(tmp_path, cap
     with pytest.raises(KeyboardInterrupt):
         run_all(settings)
     assert "--search=tpe: trials have the seed 3, the first of 3" in caplog.text
+
+
+def test_data_that_change_during_a_sweep_are_refused(tmp_path, glue, monkeypatch):
+    data, folder = shutil.copytree(glue["GLUE_DIR"], tmp_path / "glue"), tmp_path / "sweep"
+    monkeypatch.setenv("GLUE_DIR", str(data))
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {num_train_steps: 20}")
+
+    def led(_, __, runs, ___):
+        (data / "MRPC" / "train.tsv").write_text("")
+        table.write(folder, table.result(runs[0]))
+        return []
+
+    monkeypatch.setattr(command, "_led", led)
+    with pytest.raises(BertError, match="MRPC/train.tsv has changed since its runs were trained; name another --output_dir"):
+        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(folder)))
 
 
 def test_a_plan_is_that_of_a_grid(tmp_path, capsys):
