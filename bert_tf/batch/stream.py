@@ -90,7 +90,8 @@ class ResumableFile:
             if self._state_text() != self._found:
                 raise OutputError(f"{self._path}: another job has written to it meanwhile; run the command again")
             with self._readable_errors():
-                atomic.delete_unfinished(self._state_file)
+                for path in (self._path, self._state_file):
+                    atomic.delete_unfinished(path)
                 if not self.chunks:
                     self._begin()
                 self._file = opened.enter_context(self._part.open("ab"))
@@ -117,7 +118,7 @@ class ResumableFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Gives the file its final name unless the block failed."""
-        with self._opened, self._readable_errors():
+        with self._readable_errors(), self._opened:  # closing the file may write what is left in its buffer
             if kind is None:
                 self._file.close()
                 self._complete()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +52,7 @@ def test_finished_chunks_are_not_written_again(path, until):
     if until:
         with open(f"{path}.part", "ab") as file:
             file.write(b"half a li")  # of a chunk that was being written
+        path.with_name(".x.tsv.4711-0a1b2c3d.tmp").touch()  # that was being assembled
     assert write(path) == until
     assert (path.read_bytes(), names(path)) == (WHOLE, ["x.tsv", "x.tsv.job.json"])
     again = ResumableFile(path, SETTINGS)
@@ -120,6 +122,17 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(path):
         write_until_full(ResumableFile(path, SETTINGS))
     assert json.loads(path.with_name("x.tsv.job.json").read_text())["chunks"] == 1
     assert write(path) == 1
+
+
+def test_a_limit_that_a_buffer_meets_is_one_line(path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))
+    try:
+        with pytest.raises(OutputError, match=CONTINUES.replace("No space left on device", "File too large")):
+            write(path, [b"x" * 2_500] * 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert write(path, [b"x" * 2_500] * 4) == 2
 
 
 @pytest.mark.parametrize(("last", "kept"), [(0, 0), (2, 1)])
