@@ -161,8 +161,10 @@ def folder(output: str, *, overwrite: bool) -> Iterator[Path]:
     """Yields a folder that becomes the output on success; `overwrite` only replaces this command's own output."""
     target = Path(output)
     refuse_taken(target, overwrite=overwrite)
-    with lock.taking_turns(atomic.make_folder(target.absolute().parent)):
-        atomic.delete_unfinished(target)
+    place = Path(os.path.realpath(target))  # of a link, beside whose target is written
+    atomic.make_folder(place.parent)
+    with run_folder.writing_where_a_run_is([place.parent]), lock.taking_turns(place.parent):
+        atomic.delete_unfinished(place)
         refuse_taken(target, overwrite=overwrite)
         with atomic.replacing(target) as temporary:
             temporary.mkdir()

@@ -16,6 +16,7 @@ from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf.estimator import run_folder
 from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
 from bert_tf.extensions.export.onnx_folder import FILES, RECORD, record_in
@@ -63,11 +64,12 @@ def job_of(model: Trained, target: Target, find_data: Callable[[Task], str] | No
 def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
     """Yields an empty folder that replaces that of the target, unless the block fails."""
     folder = _folder(target.output)
-    atomic.make_folder(folder.absolute().parent)
-    with lock.claiming(folder.absolute()) as other:
+    place = Path(os.path.realpath(folder))  # of a link, beside whose target is written
+    atomic.make_folder(place.parent)
+    with run_folder.writing_where_a_run_is([place.parent]), lock.claiming(place) as other:
         if other is not None:
             raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
-        atomic.delete_unfinished(folder)
+        atomic.delete_unfinished(place)
         for model in models:
             _refuse_foreign(folder, target, model.prefix)
         before = set(folder.rglob("*"))
@@ -79,7 +81,7 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
             appeared = sorted(path for path in folder.rglob("*") if path not in before)
             if appeared:  # `--overwrite` does not mean these
                 raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
-        atomic.delete_unfinished(folder)
+        atomic.delete_unfinished(place)
 
 
 def _folder(output: str) -> Path:

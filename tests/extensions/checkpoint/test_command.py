@@ -262,6 +262,8 @@ def test_no_output_is_taken_for_a_part_of_a_run(run, tmp_path, name, call):
     assert (status, len(errors)) == (2, 1)
     assert f"{name}: would be taken for a checkpoint or a part of the run in {copy}" in errors[0]
     assert files(copy) == files(run)
+    with run_folder.writing(copy), pytest.raises(OutputError, match="has been writing to it .* name an output in another"):
+        bert_tf.strip_checkpoint(run, output=copy / "last")
     write_checkpoint(tmp_path / "mine", held(run / "model.ckpt-20"))  # nor for one beside it
     with pytest.raises(OutputError, match="mine: would be taken for a checkpoint"):
         bert_tf.strip_checkpoint(run, output=tmp_path / "mine")

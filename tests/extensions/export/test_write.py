@@ -13,6 +13,7 @@ import tensorflow as tf
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
+from bert_tf.estimator import run_folder
 from bert_tf.extensions.export import command as operation
 from bert_tf.extensions.export import write as export
 from bert_tf.extensions.export.command import ExportSettings
@@ -101,6 +102,11 @@ def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message
     assert not os.path.exists("gs:")
 
 
+def test_in_a_run_that_another_command_writes_to_nothing_is_written(model, run):
+    with run_folder.writing(run), pytest.raises(OutputError, match="has been writing to it .* name an output in another"):
+        write(model, run / "onnx")
+
+
 @pytest.mark.parametrize(
     "file", ["seed-1/run_config.json", "runs/a/checkpoint", "a/bert_model.ckpt.index", "sweep/a/fold-1/run_config.json"]
 )
@@ -171,19 +177,23 @@ def test_what_cannot_be_written_is_one_line_without_temporary_names_and_leaves_n
     assert not names(tmp_path)
 
 
-@pytest.mark.parametrize("kill", ["SIGTERM", "SIGKILL"])
-def test_what_is_killed_leaves_nothing_that_the_next_export_does_not_remove(model, tmp_path, kill):
+@pytest.mark.parametrize(("kill", "name"), [("SIGTERM", "a"), ("SIGKILL", "a"), ("SIGKILL", "link")])
+def test_what_is_killed_leaves_nothing_that_the_next_export_does_not_remove(model, tmp_path, kill, name):
+    (tmp_path / "big" / "model").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("big/model")
+
     def work():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        write(model, tmp_path / "a", "dies", gate_data=kill)
+        write(model, tmp_path / name, "dies", gate_data=kill)
 
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
     process.join()
     assert process.exitcode == -getattr(signal, kill)
-    assert not (tmp_path / "a").exists()
-    write(model, tmp_path / "a")
-    assert names(tmp_path) == ["a"]
+    assert not (tmp_path / name / "model").exists()
+    assert list(tmp_path.rglob(".*.tmp"))
+    assert names(write(model, tmp_path / name)) == ["export.json", "model"]
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written(monkeypatch, tmp_path):
