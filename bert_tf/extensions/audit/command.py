@@ -142,7 +142,9 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     custom = settings.tasks.custom
     name = Path(custom.train_file or custom.dev_file or task.name).name
     cells = findings.table(ranked, separator).encode(errors="backslashreplace")
-    _write(result, cells, page.render(name, task.family, ranked, notes, separator, digest=hashlib.sha256(cells).hexdigest()))
+    text = page.render(name, task.family, ranked, notes, separator, digest=hashlib.sha256(cells).hexdigest())
+    _refuse_edited(folder, overwrite=settings.overwrite)  # again: it took minutes
+    _write(result, cells, text)
     return result
 
 

@@ -151,7 +151,7 @@ def again(audited, project, tmp_path, monkeypatch):
     return tmp_path / "audit.csv", call
 
 
-def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again):
+def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again, audited, project, monkeypatch):
     table, call = again
     with pytest.raises(DataError, match="no prediction of a training row"):  # the table is as the audit wrote it
         call()
@@ -161,6 +161,17 @@ def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again):
         call()
     with pytest.raises(DataError, match="no prediction of a training row"):
         call(overwrite=True)
+    assert table.read_bytes() == edited
+    shutil.copy(audited.table, table)
+
+    def encoded(*given):
+        table.write_bytes(edited)  # while it computes
+        return audit_encoded(*given)
+
+    audit_encoded = audit._encoded
+    monkeypatch.setattr(audit, "_encoded", encoded)
+    with pytest.raises(OutputError, match="audit.csv: is not as the audit wrote it"):
+        call("t3\tx\t1\t0\n", checkpoint=project.init_checkpoint, max_seq_length=24)
     assert table.read_bytes() == edited
     table.unlink()
     table.with_name("audit.html").write_text("of somebody else")
