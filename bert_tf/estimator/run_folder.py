@@ -116,7 +116,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
 
 
 @contextlib.contextmanager
-def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
+def writing_where_a_run_is(folders: Iterable[files.StrPath]) -> Iterator[None]:
     """Locks the folders that hold a run, as `writing` does; of its best checkpoint and averages that of the run."""
     with contextlib.ExitStack() as locks:
         for folder in sorted({run_layout.run_of(Path(folder).resolve()) for folder in folders}):
@@ -241,8 +241,8 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     try:
         earlier = load_record(folder)
         _refuse_another_run(folder, earlier, record)
-        replaced = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
-        record = {**_continued(folder, earlier, record), **replaced}
+        kept = {key: earlier[key] for key in (REPLACED, SCHEDULE) if earlier and key in earlier}
+        record = {**_continued(folder, earlier, record), **kept}
     except OutputError:
         if not overwrite:
             raise
