@@ -52,7 +52,7 @@ def replacing(path: str | os.PathLike[str], *, follows: bool = True) -> Iterator
         with readable_errors(named):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            _to_disk(temporary)
+            to_disk(temporary)
             if os.path.isdir(temporary) and leads_out:
                 target.unlink()
             _take_place(temporary, target)
@@ -79,7 +79,7 @@ def _take_place(temporary: Path, target: Path) -> None:
             os.replace(old, temporary)  # not to be put back any more, should deleting it be interrupted; `replacing` deletes it
 
 
-def _to_disk(temporary: Path) -> None:
+def to_disk(temporary: Path) -> None:
     """Writes the data of a file, or of all in a folder, to the disk.
 
     Otherwise a file system may write the new name first, and a power cut leaves it empty.

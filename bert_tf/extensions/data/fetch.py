@@ -227,14 +227,19 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
     if sums and len(sums) != len(parts):
         raise FlagError(f"--sha256 needs {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
     digests = dict(zip(parts, sums))
-    for dataset in datasets:
-        with lock.claiming(atomic.make_folder(data_dir) / dataset.folder.replace("/", "-"), wait=True):
-            _fetch(dataset, settings, data_dir, digests, say)
+    try:
+        for dataset in datasets:
+            with lock.claiming(atomic.make_folder(data_dir) / dataset.folder.replace("/", "-"), wait=True):
+                _fetch(dataset, settings, data_dir, digests, say)
+    finally:
+        with contextlib.suppress(OSError):  # it may hold files for the next call
+            (data_dir / _DOWNLOADS).rmdir()
     return [data_dir / dataset.folder for dataset in datasets]
 
 
 def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: Mapping[Part, str], say: Say) -> None:
-    target = data_dir / dataset.folder
+    with atomic.readable_errors(data_dir / dataset.folder):
+        target = atomic.linked(data_dir / dataset.folder)
     _recover(target)
     if all(any(target.glob(pattern)) for pattern in dataset.files):
         wanted = {part.url: digests[part] for part in dataset.parts if part in digests}
@@ -244,6 +249,7 @@ def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: M
             )
         made = ", made from files with these sums" if wanted else ""
         say(f"{target}: already exists{made}; delete the folder to fetch it again")
+        _delete_downloads(dataset, data_dir)  # of a call that was killed at its end
         return
     if settings.from_ is None:
         try:
@@ -257,6 +263,11 @@ def _fetch(dataset: Dataset, settings: FetchSettings, data_dir: Path, digests: M
     say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
 
 
+def _delete_downloads(dataset: Dataset, data_dir: Path) -> None:
+    for part in dataset.parts:
+        (data_dir / _DOWNLOADS / part.name).unlink(missing_ok=True)
+
+
 def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[Part, str], say: Say) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     before, received = _recorded(data_dir), {}
@@ -265,15 +276,13 @@ def _download(dataset: Dataset, data_dir: Path, target: Path, digests: Mapping[P
         received[part.url] = _checked(part, path, digests.get(part), before.get(part.url), say)
     try:
         _make_folder(dataset, paths, target)
-    except DataError:
-        for path in paths:  # else the next call would fail in the same way
-            path.unlink(missing_ok=True)
+    except DataError:  # else the next call would fail in the same way
+        _delete_downloads(dataset, data_dir)
         raise
     with lock.taking_turns(data_dir):  # other tasks are fetched meanwhile
         recorded = {**_recorded(data_dir), **received}
         atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
-    for path in paths:
-        path.unlink()
+    _delete_downloads(dataset, data_dir)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -370,6 +379,7 @@ def _make_folder(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
         folder = Path(scratch) / "made"
         folder.mkdir()
         dataset.make(dataset, parts, folder)
+        atomic.to_disk(folder)
         os.replace(folder, target / _COMPLETE if target.exists() else target)
         _move_up(target)
 

@@ -99,8 +99,19 @@ def test_an_archive_becomes_a_folder_and_its_sum_is_told_and_kept(site, run, dat
     assert contents(data_dir / "CoLA") == COLA
     assert (data_dir / "fetched.sha256").read_text() == f"{digest(body)}  {url}\n"
     assert sorted(path.name for path in data_dir.iterdir()) == ["CoLA", "fetched.sha256"]
+    rest.parent.mkdir()
+    (rest.parent / "CoLA.zip").write_bytes(body)  # of a fetch that was killed at its end
     assert run("CoLA") == (0, f"{data_dir}/CoLA: already exists; delete the folder to fetch it again\n", "")
+    assert not rest.parent.exists()
     assert len(site.asked) == 1
+
+
+def test_a_folder_may_be_a_link_to_another_disk(site, run, data_dir, tmp_path):
+    site.files[COLA_ZIP] = archive(COLA)
+    data_dir.mkdir()
+    (data_dir / "CoLA").symlink_to(tmp_path / "disk" / "CoLA")
+    assert run("CoLA")[0] == 0
+    assert contents(data_dir / "CoLA") == COLA
 
 
 def test_tasks_that_are_fetched_at_once_keep_their_sums_and_one_is_fetched_once(site, data_dir, monkeypatch):
