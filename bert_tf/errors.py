@@ -8,7 +8,7 @@ BertError
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
-│   └── UnreadableError   access is denied; the weights may be intact
+│   └── UnreadableError   access is denied, or a drive fails; the weights may be intact
 ├── DeviceError       a device that is missing or unusable
 ├── PreflightError    incompatible parts: one line for each problem
 ├── OutputError       the output folder: not writable, full, or of another run
@@ -81,7 +81,7 @@ class CheckpointError(BertError):
 
 
 class UnreadableError(CheckpointError):
-    """Access to weights is denied; they may be intact."""
+    """Access to weights is denied, or their drive fails; they may be intact."""
 
 
 class DeviceError(BertError):

@@ -20,6 +20,7 @@ import tensorflow as tf
 from bert_tf import extension
 from bert_tf.checkpoints.prefixes import plain, refuse_missing
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
+from bert_tf.io import files
 from bert_tf.io.log_form import log
 
 tf1 = tf.compat.v1
@@ -45,6 +46,7 @@ class CheckpointReader:
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
             self.dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
+            self._refuse_unreadable(error)
             raise CheckpointError(f"{self.prefix}: damaged checkpoint: {_first_line(error)}") from error
 
     @property
@@ -60,7 +62,13 @@ class CheckpointReader:
         try:
             return self._reader.get_tensor(name)
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
+            self._refuse_unreadable(error)
             raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
+
+    def _refuse_unreadable(self, error: BaseException) -> None:
+        why = files.reason_in(str(error))
+        if why:
+            raise UnreadableError(f"{self.prefix}: cannot read the weights: {why}") from error
 
 
 def model_reader(prefix: str | os.PathLike[str]) -> CheckpointReader:

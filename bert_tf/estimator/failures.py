@@ -23,10 +23,10 @@ from bert_tf.errors import (
     TrainingError,
     VocabularyError,
 )
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.progress_hook import ProgressHook
-from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
-from bert_tf.io import files
+from bert_tf.io import files, lock
 from bert_tf.runtime import noise
 
 _PEER_GONE = "remote process exited or there was a network error"  # NCCL's wording, with several machines only
@@ -47,13 +47,15 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
             yield
     # The event file writer raises IndexError; a saver without a folder raises ValueError.
     except (tf.errors.OpError, IndexError, OSError, OutputError, ValueError) as error:
+        if cleans:
+            run_folder.refuse_lost(folder)
         if cleans and not Path(folder).is_dir():
             raise OutputError(f"{folder}: was deleted during the run; the same command starts over") from error
         raise _readable(error, folder, progress) from error
     finally:
-        if cleans:  # only the machine that saves: others might delete files being written
+        if cleans and not lock.is_lost(folder):  # only the machine that saves: others might delete files being written
             for directory in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
-                delete_unfinished(directory)
+                run_folder.delete_unfinished(directory)
 
 
 def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:
@@ -74,6 +76,10 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
             f"step {progress.step + 1}: {NOT_FINITE}; weights are unchanged, the last checkpoint is kept;"
             " lower --learning_rate or check the data"
         )
+    refused = files.reason_in(text)
+    if refused:
+        note = f"; {saved.kept_note(folder)}" if progress else ""
+        return OutputError(f"{folder}: cannot read or write: {refused}{note}")
     unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; {saved.kept_note(folder)}")

@@ -125,6 +125,15 @@ def writing_where_a_run_is(folders: Iterable[files.StrPath]) -> Iterator[None]:
         yield
 
 
+def refuse_lost(folder: str | os.PathLike[str]) -> None:
+    """Raises OutputError if a folder that this process writes to was deleted or renamed: another run may be in its place."""
+    if lock.is_lost(folder):
+        raise OutputError(
+            f"{folder}: was deleted or renamed during the run; the same command starts over, and --output_dir=NEW continues a"
+            " renamed one"
+        )
+
+
 def delete_unfinished(folder: Path) -> None:
     """Deletes half-written files of killed processes or failed saves; the caller must be the folder's only writer."""
     for rest in [path for path in folder.glob("*") if run_layout.UNFINISHED.fullmatch(path.name)]:

@@ -21,6 +21,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.errors import OutputError
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.progress_hook import event_writer
 from bert_tf.estimator.update import AVERAGED, BEFORE_SAVING, UNCHANGED
 from bert_tf.io.log_form import log
@@ -119,6 +120,7 @@ class RunSaver(tf1.train.Saver):
         self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any
     ) -> str:
         """Saves the run; once everything is on disk, deletes the training state of older checkpoints."""
+        run_folder.refuse_lost(Path(save_path).parent)
         began = time.monotonic()
         prefix = f"{save_path}-{global_step}"
         goes_on = global_step < self._total

@@ -68,6 +68,18 @@ _REMEDIES = {
 }
 
 
+_OF_STORAGE = (
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EBUSY,
+    errno.ENOTCONN,
+    errno.ENODEV,
+)
+
+
 def is_foreseen(error: OSError) -> bool:
     """Whether an OSError is one that a user can fix."""
     return error.errno in _REMEDIES
@@ -77,6 +89,12 @@ def reason(error: OSError) -> str:
     message = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return f"{message}; {remedy}" if remedy and ";" not in message else message
+
+
+def reason_in(text: str) -> str | None:
+    """Why a drive, or a limit of open files, refused a file, if TensorFlow says so: "NAME; Stale file handle"; else None."""
+    number = next((number for number in _OF_STORAGE if f"; {os.strerror(number)}" in text), None)
+    return None if number is None else reason(OSError(number, os.strerror(number)))
 
 
 def is_plain(path: StrPath) -> bool:

@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from bert_tf.io import atomic, documents, files
 from bert_tf.io.log_form import log
 
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+_WRITTEN: dict[str, int] = {}  # open folders, by name: while one is open, no other has its number
+_SILENT_S = 2.0  # a wait for another process is logged after this time
 
 
 @contextlib.contextmanager
@@ -33,12 +36,33 @@ def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another
     new_folders = [part for part in (folder, *folder.parents) if not part.exists()]
     atomic.make_folder(folder)
     try:
-        with _held(folder / ".writer", folder, instead):
+        with _held(folder / ".writer", folder, instead), _opened(folder):
             yield
     finally:
         with contextlib.suppress(OSError):
             for part in new_folders:
                 part.rmdir()
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[None]:
+    with atomic.readable_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+    _WRITTEN[str(folder)] = descriptor
+    try:
+        yield
+    finally:
+        _WRITTEN.pop(str(folder), None)
+        os.close(descriptor)
+
+
+def is_lost(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder that this process writes to was deleted or renamed meanwhile; another one may have its name."""
+    descriptor = _WRITTEN.get(str(Path(path)))
+    try:
+        return descriptor is not None and not os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return True
 
 
 @contextlib.contextmanager
@@ -60,7 +84,7 @@ def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[st
 def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Waits until no other process is in such a block of the existing folder."""
     directory = Path(folder)
-    with _lock_of(directory / ".turn.lock", directory, wait=True):
+    with _noted(directory / ".turn", directory, wait=True):
         yield
 
 
@@ -163,12 +187,27 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
                 descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             opened.callback(os.close, descriptor)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return None
+                if not wait:
+                    return None
+                _wait(descriptor, path)
             if _is_at(path, descriptor):  # else its last holder deleted it meanwhile, and another may have recreated it
                 opened.pop_all()
                 return descriptor
+
+
+def _wait(descriptor: int, path: Path) -> None:
+    def say() -> None:
+        log.info("%s: %s; waiting until it ends", path.parent, _who(path.with_suffix(".json")))
+
+    saying = threading.Timer(_SILENT_S, say)
+    saying.daemon = True
+    saying.start()
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        saying.cancel()
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -102,6 +102,7 @@ def _carried_out(run: Run) -> FineTuned:
         if not run.machine.is_chief:
             log.info("the chief evaluates and predicts; this worker is done")
             return FineTuned(run, step)
+        run_folder.refuse_lost(run.output_dir)
         evaluations = inference.evaluate() if actions.do_eval else {}
         if run.spec.deciding is not None:
             inference.decide(run.parts[run.spec.deciding])

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError, UnreadableError
-from bert_tf.estimator import run
+from bert_tf.estimator import failures, run, run_folder
 from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.features.batching import Schedule
 from bert_tf.io import files
@@ -277,6 +278,41 @@ def test_a_folder_that_is_deleted_while_it_is_written_is_one_line(tmp_path, pret
     at_step(3, lambda: shutil.rmtree(tmp_path / "out"))
     with pytest.raises(OutputError, match=f"^{tmp_path}/out: was deleted during the run; the same command starts"):
         toy.train(tmp_path / "out", restore=pretrained, defer_embeddings=False)
+
+
+def test_nothing_is_written_to_a_folder_in_the_place_of_the_own_one(tmp_path, pretrained, at_step):
+    folder, half = tmp_path / "out", tmp_path / "out" / "model.ckpt-9_temp"
+
+    def replace():
+        folder.rename(tmp_path / "old")
+        half.mkdir(parents=True)  # of another run that is being saved
+
+    at_step(3, replace)
+    with run_folder.writing(folder), pytest.raises(OutputError, match=f"^{folder}: was deleted or renamed during the run; the"):
+        toy.train(folder, restore=pretrained, defer_embeddings=False)
+    assert list(folder.iterdir()) == [half]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (tf.errors.AbortedError, errno.ESTALE),
+        (tf.errors.UnknownError, errno.EIO),
+        (tf.errors.ResourceExhaustedError, errno.EMFILE),
+    ],
+)
+def test_what_a_drive_refuses_is_not_said_of_machines_memory_or_a_damage(copy, monkeypatch, kind, number):
+    def refuse(*_):
+        raise kind(None, None, f"{copy}/model.ckpt-5.index; {os.strerror(number)}\n\t [[save]]")
+
+    with (
+        pytest.raises(OutputError, match=f"^out: cannot read or write: {os.strerror(number)}; "),
+        failures.readable_errors("out"),
+    ):
+        refuse()
+    monkeypatch.setattr(tf.compat.v1.train, "NewCheckpointReader", refuse)
+    with pytest.raises(UnreadableError, match=f"cannot read the weights: {os.strerror(number)}; "):
+        toy.train(copy)
 
 
 def test_a_file_in_the_place_of_a_folder_is_one_line(copy):

@@ -10,6 +10,8 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -218,6 +220,25 @@ def test_a_second_writer_is_told_who_writes_and_a_process_that_is_killed_holds_n
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("take", "name"), [(lock.claiming, "a"), (lock.taking_turns, "")])
+def test_who_waits_says_for_whom(tmp_path, monkeypatch, caplog, take, name):
+    def wait():
+        with take(tmp_path / name, **({"wait": True} if name else {})):
+            pass
+
+    monkeypatch.setattr(lock, "_SILENT_S", 0.01)
+    waiting = threading.Thread(target=wait)
+    with caplog.at_level("INFO", logger="absl"):
+        with take(tmp_path / name):
+            waiting.start()
+            while not caplog.messages:
+                time.sleep(0.01)
+        waiting.join()
+        wait()
+    said = rf"{re.escape(str(tmp_path))}: process {os.getpid()} on .* has been writing to it since .*; waiting until it ends"
+    assert [bool(re.fullmatch(said, message)) for message in caplog.messages] == [True]
+
+
 def test_a_folder_that_stays_empty_is_deleted_with_its_parents_and_files_of_one_have_their_own_writers(tmp_path):
     for _ in range(2):  # a failure gives the folder free
         with pytest.raises(KeyError, match="True"), lock.writing_folder(tmp_path / "a" / "b"):
@@ -247,6 +268,12 @@ def test_a_folder_that_is_deleted_meanwhile_spoils_nothing_and_made_anew_belongs
         first.close()
         assert "wait until it ends" in refused(folder)
     assert not folder.exists()
+    with lock.writing_folder(folder):
+        assert not lock.is_lost(folder)
+        folder.rename(tmp_path / "old")
+        assert lock.is_lost(folder)
+        folder.mkdir()
+        assert lock.is_lost(folder)
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EACCES])
