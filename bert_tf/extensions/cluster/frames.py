@@ -167,12 +167,15 @@ def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
 
     session = frame.sparkSession
     folder = scratch.folder()
-    atexit.register(folder.cleanup)  # executors that start later fetch it too
-    archive = spark.send(session, shipped.pack(model, Path(folder.name)))
+    packed = shipped.pack(model, Path(folder.name))
+    if spark.send(session, packed):
+        atexit.register(folder.cleanup)  # executors that start later fetch it too
+    else:
+        folder.cleanup()
     overrides = ModelOverrides(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
     machine = with_threads(work.settings.machine, spark.threads(session))
     return dataclasses.replace(
-        work, model=archive, settings=dataclasses.replace(work.settings, model=overrides, machine=machine)
+        work, model=packed.name, settings=dataclasses.replace(work.settings, model=overrides, machine=machine)
     )
 
 

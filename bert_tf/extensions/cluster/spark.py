@@ -143,12 +143,13 @@ def compute(pickled: bytes, batches: Batches) -> Batches:
         yield pyarrow.RecordBatch.from_arrays([*batch.columns, made], names=[*batch.schema.names, column.name])
 
 
-def send(session: SparkSession, path: Path) -> str:
-    """Sends a file to all executors, also later ones, and returns its name there; it must exist as long as the job."""
+def send(session: SparkSession, path: Path) -> bool:
+    """Sends a file to all executors, also later ones; it must exist as long as the job. False if they have one of its name."""
     context = session.sparkContext
-    if path.name not in map(os.path.basename, context.listFiles):
+    is_new = path.name not in map(os.path.basename, context.listFiles)
+    if is_new:
         context.addFile(str(path))
-    return path.name
+    return is_new
 
 
 def sent(name: str) -> str:

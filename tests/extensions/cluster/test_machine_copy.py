@@ -3,6 +3,7 @@
 import os
 import tempfile
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ import bert_tf
 from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import OutputError
-from bert_tf.extensions.cluster import shipped
+from bert_tf.extensions.cluster import frames, shipped
 from bert_tf.extensions.export.exported_model import ExportedModel
 from tests.extensions.export.runs import MRPC, PAIRS, write_run
 
@@ -38,11 +39,26 @@ def test_a_copy_is_made_once_in_a_folder_of_this_user_alone(home):
 def test_a_copy_that_nobody_uses_goes_when_another_is_made(home):
     for name in ("old", "used", "new"):
         made(name)
-    for name, days in (("old", 1.1), ("used", 9), ("new", 0.9)):
+    killed = [f".{name}.4711-0a1b2c3d.tmp" for name in ("other", "another", "late")]  # of processes that were killed
+    for name in killed:
+        (home / name).mkdir()
+    for name, days in (("old", 1.1), ("used", 9), ("new", 0.9), (killed[0], 1.1)):
         os.utime(home / name, (time.time() - days * DAY_S,) * 2)
     made("used")
     made("another")
-    assert sorted(path.name for path in home.iterdir()) == ["another", "new", "used"]
+    assert sorted(path.name for path in home.iterdir()) == [killed[2], "another", "new", "used"]
+
+
+def test_a_model_is_sent_once_to_a_spark_context(tmp_path, monkeypatch):
+    sent = []
+    context = SimpleNamespace(listFiles=sent, addFile=sent.append)
+    frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context, conf={}))
+    model = SimpleNamespace(max_seq_length=8, lower_case=True, long_text=None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shipped, "pack", lambda _, folder: folder / "model.tar")
+    for _ in range(3):
+        assert frames.sent(model, frame, frames.Work("x", {}, frames.FrameSettings())).model == "model.tar"
+    assert len(sent) == len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("fault", ["link", "file", "mode", "owner"])
