@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.io import atomic, files, lock
+from bert_tf.io.files import PIPE
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.run_layout import EXPLANATIONS, PAGE, WRONG_EXAMPLES
@@ -32,7 +33,9 @@ class ReportSettings:
     folders: tuple[str, ...] = setting(
         None, "output folder of one or several runs", positional=True, required=True, refuse_missing=files.refuse_missing_folder
     )
-    output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
+    output: str | None = setting(
+        None, "file to write, - for standard output; default: DIR/report.html, or ./report.html for several DIRs"
+    )
     redact: bool = setting(
         False, "first shorten absolute paths in run_config.json to .../NAME, to share DIR; this cannot be undone"
     )
@@ -98,7 +101,11 @@ def write(settings: ReportSettings) -> Page:
     folders = [Path(folder) for folder in settings.folders]
     if settings.output is not None:
         run_layout.refuse_own_file(settings.output, allowed=PAGE)
-    output = Path(settings.output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
+    named = "/dev/stdout" if settings.output == PIPE else settings.output
+    output = Path(named or (folders[0] / PAGE if len(folders) == 1 else PAGE))
+    is_own = settings.output is None and len(folders) == 1
+    if not is_own and output.is_file() and not atomic.is_written_into(output):
+        page.refuse_other(output)
     runs = run_files.read_runs(folders)
     if settings.redact:
         for run in runs:

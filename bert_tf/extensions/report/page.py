@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, OutputError
 from bert_tf.extensions.report import charts, costs, curves, outcome, panels, run_files, scripts, wording
 from bert_tf.extensions.report.run_files import Group, Run, mapping
-from bert_tf.io import atomic, documents
+from bert_tf.io import atomic, documents, files
 from bert_tf.io.log_form import log
 from bert_tf.metrics.values import is_cost
 from bert_tf.profiling.wall_clock import WALL
@@ -29,6 +29,7 @@ _OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
 _OF_MODEL = "bert_config"
 _DIGEST = "_sha256"
 _NONE = "-"
+_HEAD, _TITLE_END = 1 << 16, b" bert_tf</title>"  # bytes of a page in which its title ends
 
 
 def prepare() -> None:
@@ -60,6 +61,13 @@ def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
     # JSON text may hold lone surrogates, which UTF-8 cannot encode.
     text = render(runs).encode("utf-8", "replace").decode()
     atomic.write_text(path, text, follows=follows)
+
+
+def refuse_other(path: Path) -> None:
+    """Raises OutputError for a file that is not empty and no page of runs."""
+    begin = files.read_begin(path, _HEAD)
+    if begin and _TITLE_END not in begin:
+        raise OutputError(f"{path}: is not a report; name another --output, or delete it")
 
 
 def render(runs: Sequence[Run]) -> str:

@@ -22,6 +22,7 @@ from bert_tf.extensions.vocabulary import show
 from bert_tf.extensions.vocabulary.counting import LONGEST, Counts, Fertility, fertility_of
 from bert_tf.extensions.vocabulary.texts import CorpusSettings, documents
 from bert_tf.io import atomic, lock
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
@@ -167,7 +168,7 @@ def _texts(pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
 
 
 def _output(settings: MakeSettings) -> Path:
-    path = Path(settings.output)
+    path = Path("/dev/stdout" if settings.output == PIPE else settings.output)
     run_layout.refuse_taken_name(path)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; name a file in it, as {path / 'vocab.txt'}")

@@ -49,6 +49,11 @@ def test_page_of_a_run_is_in_its_folder_without_absolute_paths(tmp_path, call):
     assert "<dd>.../MRPC</dd>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_page_goes_to_standard_output(tmp_path, capfd):
+    bert_tf.write_report(example.finished(tmp_path), output="-")
+    assert "0.7500" in capfd.readouterr().out
+
+
 def test_pages_of_several_runs_of_seeds_and_elsewhere(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
     seeds = [example.finished(tmp_path / "out" / f"seed-{seed}", seed=seed) for seed in (1, 2)]
@@ -62,6 +67,9 @@ def test_pages_of_several_runs_of_seeds_and_elsewhere(tmp_path, monkeypatch, cal
         assert call("report", *words) == (0, f"{output}\n", "")
         assert title in (tmp_path / output).read_text(encoding="utf-8")
     assert not (begun / "report.html").exists()
+    (tmp_path / "report.html").write_text("<!DOCTYPE html><title>Tests</title>")
+    other = "error: report.html: is not a report; name another --output, or delete it\n"
+    assert call("report", *seeds) == call("report", begun, "--output=report.html") == (2, "", other)
 
 
 MISTAKES = {"": "report: FOLDER ... missing: python -m bert_tf report FOLDER ...", "missing": "missing: no such folder"}

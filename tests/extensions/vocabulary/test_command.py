@@ -100,6 +100,11 @@ def test_files_patterns_compressed_ones_and_a_pipe_are_one_corpus(corpus, tmp_pa
     assert call("make", corpus, "--size=60", "--output=/dev/null")[0] == 0
 
 
+def test_a_vocabulary_goes_to_standard_output(corpus, capfd):
+    made = bert_tf.make_vocabulary(corpus, size=60, output="-")
+    assert capfd.readouterr().out == made.vocabulary.to_text()
+
+
 def test_a_vocabulary_that_another_command_writes_meanwhile_is_kept(corpus, tmp_path, call, monkeypatch):
     train, output = make.train, tmp_path / "vocab.txt"
     monkeypatch.setattr(make, "train", lambda *given, **named: (output.write_text("other"), train(*given, **named))[1])
