@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.errors import BertError, FlagError, LostPeerError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
-from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
+from bert_tf.extensions.pretrain.corpus.documents import Corpus, UnreadTextError, find, warn_of_lines
 from bert_tf.extensions.pretrain.corpus.masking import Masking
 from bert_tf.extensions.pretrain.corpus.records import manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
@@ -202,6 +202,8 @@ def _make(
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
     except processes.LostWorkerError as error:
         raise BertError(f"{error} with fewer --workers; it continues, except from pipes") from error
+    except UnreadTextError as error:
+        raise BertError(f"{error}; the same command continues, except from pipes") from error
     except LostPeerError:  # the server of a pipeline: the same command continues
         raise
     except BertError:  # its message promises that nothing was changed, and a full disk needs the room

@@ -140,6 +140,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     ("error", "said"),
     [
         (processes.LostWorkerError("it died"), "it died with fewer --workers; it continues, except from pipes\n"),
+        (documents.UnreadTextError("no", "a"), "a: no; the same command continues, except from pipes\n"),
         (LostPeerError("--beam: FlinkRunner: cannot be reached"), "--beam: FlinkRunner: cannot be reached\n"),
     ],
 )

@@ -141,6 +141,10 @@ def warn_of_lines(corpus: Corpus) -> None:
                 return
 
 
+class UnreadTextError(DataError):
+    """The operating system refused to read a file; it may read it later."""
+
+
 @dataclasses.dataclass
 class _At:
     """The current line."""
@@ -156,7 +160,8 @@ def _readable(path: str) -> Iterator[_At]:
     except OSError as error:  # also if a .gz file is not gzip
         problem = "not a complete gz file" if isinstance(error, gzip.BadGzipFile) else "cannot read the file"
         reason = str(error) if isinstance(error, gzip.BadGzipFile) else files.reason(error)
-        raise DataError(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
+        kind = DataError if isinstance(error, gzip.BadGzipFile) else UnreadTextError
+        raise kind(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
     except (EOFError, zlib.error) as error:
         raise DataError(f"the gz file is damaged or cut off after this line: {error}", path, at.line) from error
 
