@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import platform
+import signal
 import sys
 import tempfile
 import threading
@@ -193,13 +194,13 @@ class HelpAsked(Exception):  # noqa: N818  (no error)
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
-    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C.
+    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C or SIGTERM.
 
     Exit status: that of `work`; 0 help; 2 an error that the user can fix; 70 an unexpected error; 75 another machine is
     gone; 130 stopped; 141 standard output was closed.
     """
     try:
-        with _threads_in_one_line() as of_threads:
+        with _sigterm_as_ctrl_c(), _threads_in_one_line() as of_threads:
             status = _done(work, help_text)
         status = status or max(of_threads, default=0)
         sys.stdout.flush()
@@ -228,6 +229,20 @@ def _said(status: int, lines: Sequence[str]) -> int:
     for line in lines:
         print(f"error: {line}", file=sys.stderr)
     return status
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Lets SIGTERM raise KeyboardInterrupt, so that the command deletes its temporary files, unless the program handles it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -117,6 +118,20 @@ def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
 def test_a_library_that_ends_the_process_keeps_its_status_and_ctrl_c_is_one_line(code, status, said, capsys):
     assert ending_of(SystemExit(code), capsys) == (status, said)
     assert ending_of(KeyboardInterrupt(), capsys) == (130, "error: stopped\n")
+
+
+def test_sigterm_is_as_ctrl_c(capsys, tmp_path):
+    def work():
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert run_command(work, help_text=str, stopped="stopped") == 130
+        assert (capsys.readouterr().err, list(tmp_path.iterdir())) == ("error: stopped\n", [])
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("lines", [1, 100_000])  # within what is buffered, and beyond
