@@ -163,8 +163,9 @@ class _Folds(NamedTuple):
         folder = str(self.config.output.folder / f"fold-{fold}")
         config = self.config.without_predictions.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "output_dir": folder})
         rows = f"{len(self.numbers[fold - 1])} of {len(self.whole.examples)} rows"
-        parts = {"digest": self.whole.digest, "numbers": self.numbers}
-        alone = functools.partial(train_alone, series=self.config, fold=fold, private=private, **parts)
+        alone = functools.partial(
+            train_alone, series=self.config, fold=fold, private=private, digest=self.whole.digest, numbers=self.numbers
+        )
         title = f"Fold {fold} of {len(self.numbers)}: {rows}"
         return Run(fold, config, title, functools.partial(self.task_of, fold), {"fold": fold}, alone)
 
@@ -217,7 +218,8 @@ def train_alone(
     folds = _Folds(series, task, data, whole, numbers)
     done = fine_tune(config, environment=environment, task=folds.task_of(fold))
     if done.stopped_by is None:
-        _outputs(private, fold).write_bytes(pickle.dumps(done.outputs[DEV]))
+        with atomic.readable_errors(_outputs(private, fold)):
+            _outputs(private, fold).write_bytes(pickle.dumps(done.outputs[DEV]))
     return done
 
 

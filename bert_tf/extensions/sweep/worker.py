@@ -17,7 +17,7 @@ from bert_tf.errors import BertError
 from bert_tf.extensions.sweep import held_out, table
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, EXIT_TAKEN
-from bert_tf.io import lock
+from bert_tf.io import files, lock
 from bert_tf.training.fine_tune import fine_tune
 
 
@@ -59,8 +59,10 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return EXIT_FAILED
     except Exception as error:
         traceback.print_exc()
-        problem = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
-        table.write(folder, table.failed(run, problem))
+        problem = f"{type(error).__name__}: unexpected"
+        if isinstance(error, OSError) and files.is_foreseen(error):
+            problem = f"{error.filename or folder}: {files.reason(error)}"
+        table.write(folder, table.failed(run, f"{problem}; {table.log_file(folder, run.name)} has the traceback"))
         return EXIT_FAILED
     if done.stopped_by is not None:
         return EXIT_STOPPED

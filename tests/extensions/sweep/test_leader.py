@@ -2,15 +2,17 @@
 
 import collections
 import dataclasses
+import errno
 import json
 import os
 import time
 import types
+from unittest import mock
 
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.extensions.sweep import TABLE, leader, table
+from bert_tf.extensions.sweep import TABLE, leader, table, worker
 from bert_tf.extensions.sweep.leader import Leader, Slot
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.runtime import nvidia
@@ -166,6 +168,12 @@ def test_of_many_runs_each_result_is_read_at_most_twice_and_the_table_is_written
     results = Leader(runs, tmp_path, [Slot({})] * 20, keep=tables.append, start=machine).lead()
     assert len(results) == len(machine.started) == 400
     assert (max(reads.values()), len(tables)) == (2, 400 // 20)
+
+
+def test_an_error_of_the_system_is_the_line_of_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "_train", mock.Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "features")))
+    assert worker._trained(planned("r"), tmp_path) == table.EXIT_FAILED
+    assert table.read_result(tmp_path, "r").error.startswith("features: No space left on device; free some space, or")
 
 
 def test_a_folder_is_of_one_set_of_settings(tmp_path):
