@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -228,7 +229,11 @@ class _Outputs:
             arrays = _earlier_arrays(self._folder, shapes) if done else None
             if arrays is None:
                 _write_done(self._folder, 0)  # before the arrays: a kill would leave their zeros counted as outputs
-                done, arrays = 0, {name: _new_array(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
+                try:
+                    done, arrays = 0, {name: _new_array(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
+                except OSError:  # those that are there may fill the disk
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                    raise
             if done < columns.examples:
                 self._compute(columns, arrays, done)
         return arrays

@@ -159,6 +159,7 @@ def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert distilled(made, tmp_path / "out", num_train_epochs=2) == 2
     assert "No space left on device" in capsys.readouterr().err
+    assert not list((tmp_path / "out" / "features").glob("teacher-*"))
 
 
 def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_is_another_run(made, tmp_path, counted, capsys):
