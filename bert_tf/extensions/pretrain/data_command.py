@@ -255,19 +255,26 @@ def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
     if same:
         raise FlagError(f"{same[0]}: is both input and output")
     for manifest in sorted(manifests):
-        if os.path.exists(manifest) and not _is_manifest(manifest):
-            raise FlagError(f"{manifest}: exists, and is no list of shards, which would replace it; name another --output_file")
+        if os.path.exists(manifest):
+            _refuse_other_list(Path(manifest), names)
     (path, times), *_ = written.most_common(1)
     if times > 1:
         raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
 
 
-def _is_manifest(path: str) -> bool:
+def _refuse_other_list(path: Path, names: Sequence[str]) -> None:
+    """Rejects a list that the command would replace if it is another program's, or that of another set of shards."""
     try:
-        content = documents.read_json(Path(path))
+        content = documents.read_json(path)
     except (OSError, documents.DocumentError):
-        return False
-    return isinstance(content, dict) and content.keys() >= {"key", "tally"}
+        content = None
+    if not isinstance(content, dict) or not content.keys() >= {"key", "tally"}:
+        raise FlagError(f"{path}: exists, and is no list of shards, which would replace it; name another --output_file")
+    listed = content.get("bytes")
+    for name in sorted({*(listed if isinstance(listed, dict) else ())} - {*map(os.path.basename, names)}):
+        shard = path.with_name(name)
+        if manifest_of(str(shard)) == path and shard.exists():
+            raise FlagError(f"{shard}: is of another set, which {path.name} lists; delete it, or name another --output_file")
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

@@ -188,6 +188,8 @@ def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):
     assert "of the pairs follow each other" in first
     assert classifier.pretraining_data(flags) == 0
     assert capsys.readouterr().out == first
+    assert classifier.pretraining_data([*flags, "--num_shards=2"]) == 2
+    assert "-of-00003.tfrecord: is of another set, which x.tfrecord.json lists; delete it, or" in capsys.readouterr().err
     assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == times
     assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", random_seed=1)) == 0
     assert capsys.readouterr().out != first

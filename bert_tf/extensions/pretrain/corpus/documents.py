@@ -142,7 +142,7 @@ def warn_of_lines(corpus: Corpus) -> None:
 
 
 class UnreadTextError(DataError):
-    """The operating system refused to read a file; it may read it later."""
+    """A drive failed, or did not answer: the file may be read later."""
 
 
 @dataclasses.dataclass
@@ -160,7 +160,7 @@ def _readable(path: str) -> Iterator[_At]:
     except OSError as error:  # also if a .gz file is not gzip
         problem = "not a complete gz file" if isinstance(error, gzip.BadGzipFile) else "cannot read the file"
         reason = str(error) if isinstance(error, gzip.BadGzipFile) else files.reason(error)
-        kind = DataError if isinstance(error, gzip.BadGzipFile) else UnreadTextError
+        kind = UnreadTextError if error.errno in files.OF_STORAGE else DataError
         raise kind(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
     except (EOFError, zlib.error) as error:
         raise DataError(f"the gz file is damaged or cut off after this line: {error}", path, at.line) from error
