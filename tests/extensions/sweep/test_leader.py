@@ -171,7 +171,9 @@ def test_of_many_runs_each_result_is_read_at_most_twice_and_the_table_is_written
 
 
 def test_an_error_of_the_system_is_the_line_of_its_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "_train", mock.Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "features")))
+    monkeypatch.setattr(
+        worker, "fine_tune", mock.Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "features"))
+    )
     assert worker._trained(planned("r"), tmp_path) == table.EXIT_FAILED
     assert table.read_result(tmp_path, "r").error.startswith("features: No space left on device; free some space, or")
 
