@@ -132,8 +132,10 @@ def write(
     for name, new in names.items():
         share = pairs[name].share[0] if name in pairs else 0
         parts.setdefault(new, {})[share] = weights[name].T if name in transposed else weights[name]
-    joined = {new: np.concatenate([some[number] for number in sorted(some)]) for new, some in parts.items()}
-    tensors = {new: np.ascontiguousarray(array, np.float32) for new, array in joined.items()}
+    tensors = {
+        new: np.ascontiguousarray(np.concatenate([some[number] for number in sorted(some)]), np.float32)
+        for new, some in parts.items()
+    }
     if POSITIONS in names:
         tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(encoder.first_position, 0), (0, 0)])
     path = folder / WEIGHTS_NAME

@@ -71,16 +71,15 @@ def refuse_other(path: Path) -> None:
 
 
 def render(runs: Sequence[Run]) -> str:
+    return panels.environment().get_template("page.html.j2").render({**_contents(runs), **_scripts()})
+
+
+def _scripts() -> dict[str, Any]:
     import markupsafe
 
     texts = {"vega": scripts.vega(), "live": scripts.live()}
-    values = {
-        **_contents(runs),
-        **{name: markupsafe.Markup(text) for name, text in texts.items()},  # none of it is from a run
-        "script_sources": " ".join(map(scripts.source, texts.values())),
-        "chart_config": charts.CONFIG,
-    }
-    return panels.environment().get_template("page.html.j2").render(values)
+    safe = {name: markupsafe.Markup(text) for name, text in texts.items()}  # none of it is from a run
+    return {**safe, "script_sources": " ".join(map(scripts.source, texts.values())), "chart_config": charts.CONFIG}
 
 
 def _contents(runs: Sequence[Run]) -> dict[str, Any]:
