@@ -72,7 +72,8 @@ SIZES: Mapping[str, BertConfig] = {
 def parameters(config: BertConfig) -> int:
     """Returns an encoder's number of layer weights; embeddings are looked up and do not count."""
     d, i = config.hidden_size, config.intermediate_size
-    return config.num_hidden_layers * (4 * d * d + 2 * d * i + 9 * d + i)
+    vectors = 9 * d + i if config.biases else 2 * d
+    return config.num_hidden_layers * (4 * d * d + (3 if config.gated else 2) * d * i + vectors)
 
 
 _READ_TOKENS = (SPAN, TAGS, SIMILARITY, CONTRASTIVE, PRETRAINING)  # heads

@@ -81,7 +81,7 @@ _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": s
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
 _SENTENCES = {"text", "query"}  # settings that are read by a model
-_WRITTEN = {"output", "output_dir", "output_file", "corpus_dir"}
+_WRITTEN = {"output", "output_dir", "output_file", "corpus_dir", "pictures"}
 _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 
 

@@ -326,5 +326,5 @@ def _check_made_current(random: np.random.Generator, session: tf1.Session) -> No
 
 if __name__ == "__main__":
     path = sys.stdin.readline().rstrip()
-    sys.stderr.write(f"{path}\n")  # what fails before is not the library
+    sys.stderr.write("begins\n")  # what fails before is not the library
     main(path)

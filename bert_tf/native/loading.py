@@ -1,6 +1,7 @@
 """Finds or builds, then loads the machine's kernels; one log line reports the cost or why not.
 
-The library is built once per key and cached in a folder; failed builds are cached too, unless another run may succeed.
+The library is built once per key and cached in a folder; failed builds are cached too, for an hour if another
+attempt may succeed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _WRITE_OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPILER_SECONDS = 300.0
 _CHECK_SECONDS = 120.0
 _CHECK, _CHECK_OUTPUT = "bert_tf.native.check", "check.txt"
+_BEGINS = "begins"  # its first line
 _NO_ROOM = (
     "No space left on device",
     "Disk quota exceeded",
@@ -47,9 +49,10 @@ _NO_ROOM = (
     "Killed",
 )
 _CRASHES = (signal.SIGILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGBUS)
-_AGAIN = "the next run tries again"
-# Messages are read here. The check must not take GPU memory, and its last line must be its own.
-_QUIET = {"LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
+_HOUR_S = 3600.0
+_ENGLISH = {"LC_ALL": "C"}  # messages are read here
+# The check must not take GPU memory, and its last line must be its own.
+_QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
 
 
 def use(environment: Mapping[str, str]) -> bool:
@@ -120,7 +123,8 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
 
 
 def _failure(kernels: Build) -> str:
-    return f"{kernels.failure}; see {kernels.folder}; delete that folder to try again"
+    when = "an hour later, or " if kernels.until else ""
+    return f"{kernels.failure}; see {kernels.folder}; it is tried again {when}when that folder is deleted"
 
 
 class Build(NamedTuple):
@@ -131,6 +135,7 @@ class Build(NamedTuple):
     failure: str = ""  # why there is no library; empty if there is one
     seconds: float = 0.0  # build time
     sha256: str = ""  # of the library
+    until: float = 0.0  # seconds since the epoch from which it is tried again; 0: never
 
     @property
     def library(self) -> Path:
@@ -138,24 +143,29 @@ class Build(NamedTuple):
 
 
 class _FailedError(Exception):
-    """A build failed for a permanent reason."""
+    """A build failed."""
+
+    def __init__(self, problem: str, *, may_pass: bool) -> None:
+        super().__init__(problem)
+        self.until = time.time() + _HOUR_S if may_pass else 0.0
 
 
 def find_build(folder: Path) -> Build | None:
-    """The cached build of a key's folder; None if absent, or if the library is not the one that was checked."""
+    """The cached build of a key's folder; None if absent, due again, or if the library is not the one that was checked."""
     try:
         record = documents.parse_json(files.read_text(folder / RECORD))
         build = Build(folder, **record)
-        intact = bool(build.failure) or files.digest(build.library) == build.sha256
+        is_due = bool(build.until) and not 0 < build.until - time.time() <= _HOUR_S
+        is_usable = not is_due if build.failure else files.digest(build.library) == build.sha256
     except (OSError, ValueError, TypeError):
         return None
-    return build if intact else None
+    return build if is_usable else None
 
 
 def make_build(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
     """The build of a folder, made if absent, and whether it was made; one process at a time.
 
-    Raises OutputError if the folder cannot be written, or if it failed but another run may succeed.
+    Raises OutputError if the folder cannot be written, or memory or space is short.
     """
     atomic.make_folder(folder.parent)
     with lock.claiming(folder, wait=True):
@@ -178,18 +188,19 @@ def _build(folder: Path, chosen: Compiler) -> Build:
     folder = folder.resolve()
     build = Build(folder, chosen.version)
     compiler_output, check_output = folder / OUTPUT, folder / _CHECK_OUTPUT
-    paths = os.pathsep.join([str(PACKAGE.parent), *filter(os.path.isabs, sys.path[1:])])  # the first is the script's folder
-    environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = os.pathsep.join([str(PACKAGE.parent), *map(os.path.abspath, named)])  # the check has another working directory
+    environment = {**os.environ, **_ENGLISH}
     try:
         # The check imports TensorFlow while the compiler works, then reads where the library is.
-        with _started([sys.executable, "-m", _CHECK], check_output, environment) as check:
+        with _started([sys.executable, "-m", _CHECK], check_output, {**environment, **_QUIET, "PYTHONPATH": paths}) as check:
             with _started(chosen.compiling(build.library), compiler_output, environment) as compiling:
                 _finish(compiling, compiler.source(), compiler_output, limit_s=_COMPILER_SECONDS, what="the compiler")
-            path, name = str(build.library), "the check against TensorFlow"
-            _finish(check, f"{path}\n", check_output, limit_s=_CHECK_SECONDS, what=name, echo=path)
+            name = "the check against TensorFlow"
+            _finish(check, f"{build.library}\n", check_output, limit_s=_CHECK_SECONDS, what=name, first=_BEGINS)
     except _FailedError as error:
         build.library.unlink(missing_ok=True)
-        return build._replace(failure=str(error))
+        return build._replace(failure=str(error), until=error.until)
     return build._replace(seconds=round(time.monotonic() - began, 1), sha256=files.digest(build.library))
 
 
@@ -219,25 +230,23 @@ def _started(command: Sequence[str], output: Path, environment: Mapping[str, str
                 process.stdin.close()
 
 
-def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str, echo: str = "") -> None:
-    """Writes to a process and waits; raises _FailedError, or OutputError if another run may succeed.
+def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str, first: str = "") -> None:
+    """Writes to a process and waits; raises _FailedError, or OutputError if memory or space is short.
 
-    A process that has begun its work says `echo`; before that its environment may be what fails, as a module that is missing.
+    A process that has begun its work says `first`; before that its environment may be what fails, as a module that is missing.
     """
     try:
         process.communicate(text, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise OutputError(f"{what} took more than {limit_s:.0f} s; {_AGAIN}") from None
+        raise _FailedError(f"{what} took more than {limit_s:.0f} s", may_pass=True) from None
     status = process.returncode
     if not status:
         return
     said = output.read_text(encoding="utf-8", errors="replace")
     if status == -signal.SIGKILL or any(words in said for words in _NO_ROOM):
-        raise OutputError(f"{what} had too little memory or space: {_last_line(said)}; {_AGAIN}")
+        raise OutputError(f"{what} had too little memory or space: {_last_line(said)}; the next run tries again")
     problem = f"{what} ended by {signal.Signals(-status).name}" if status < 0 else f"{what} failed: {_last_line(said)}"
-    if echo not in said or (status < 0 and -status not in _CRASHES):
-        raise OutputError(f"{problem}; {_AGAIN}")
-    raise _FailedError(problem)
+    raise _FailedError(problem, may_pass=first not in said or (status < 0 and -status not in _CRASHES))
 
 
 def _last_line(said: str) -> str:

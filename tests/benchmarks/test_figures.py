@@ -41,6 +41,8 @@ def test_windows_gates_and_distances_count():
     last = 3 * 2 * 8 + 2 * 8 + 3 * 12 + 2 * (2 * 2 * 2)  # [CLS] sees one token beside itself
     assert figures.forward([3], config, HeadSpec(2)) == first + last + 16
     assert figures.forward([3], config, HeadSpec(5, TAGS)) == first + (first - 2 * (2 * 2 * 2)) + 3 * 2 * 2 * 5
+    # Two layers: four 2x2 matrices, three of 2x3, two vectors of LayerNorms without biases.
+    assert figures.parameters(dataclasses.replace(config, biases=False)) == 2 * (4 * 4 + 3 * 6 + 2 * 2)
     far = dataclasses.replace(CONFIG, positions="disentangled", position_buckets=4)
     assert figures.forward([3], far, HeadSpec(5, TAGS)) == 2 * (3 * 4 * 8 + 3 * 2 * 12 + 4 * (9 * 2 * 2)) + 3 * 2 * 2 * 5
 

@@ -21,7 +21,6 @@ from bert_tf.extensions.export.formats import FORMATS, Target
 from bert_tf.extensions.export.job import ExportJob, Labelled, readable_errors
 from bert_tf.extensions.export.onnx_folder import FILES, RECORD, record_in
 from bert_tf.io import atomic, documents, files, lock
-from bert_tf.io.files import has_scheme
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
@@ -86,8 +85,6 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
 
 def _folder(output: str) -> Path:
     """Rejects a path that cannot be the target of a rename."""
-    if has_scheme(output):
-        raise OutputError(f"{output}: exports are written to the local disk; name a local folder, and copy it afterwards")
     folder = Path(output)
     if folder.name in ("", ".."):  # as of "."
         folder = Path(os.path.abspath(folder))

@@ -31,7 +31,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import group, read_settings, setting
+from bert_tf.settings import group, read_settings, refuse_remote, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -131,6 +131,8 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
     """Writes the shards, except those already written by the same command; Beam workers replace local processes."""
     corpus, tokenizer = config.text.corpus(find(str(config.text.input_file))), _tokenizer(config)
     names = shards.names(str(config.shards.output_file), config.shards.num_shards)
+    for name in names:
+        refuse_remote("--output_file: ", name)
     if beam is not None:
         corpus, names = _shared(corpus, names)
     makers = _Makers(config.shards.workers or processes.cores(), beam)

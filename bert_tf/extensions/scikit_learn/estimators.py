@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,16 @@ _NOT_OF_ONE_MODEL = ("abstain", *DRIVERS)  # scikit-learn has its own loops, and
 _DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
 _STATE = ("_model", "_close")  # attributes of this process
 _LOADING = threading.Lock()  # of what was unpickled, by one of the threads that use it
+
+
+@contextlib.contextmanager
+def _deleted_if_it_fails(temporary: tempfile.TemporaryDirectory[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if temporary is not None:
+            temporary.cleanup()
+        raise
 
 
 def _freed(model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
@@ -97,7 +107,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self._forget()
         temporary = None if self.output_dir else scratch.folder()
         folder = self.output_dir or (temporary.name if temporary else "")
-        with contextlib.nullcontext() if self.verbose else progress.quiet():
+        with _deleted_if_it_fails(temporary), contextlib.nullcontext() if self.verbose else progress.quiet():
             model = fine_tune(rows_of_task, output_dir=folder, overwrite_output_dir=True, **chosen)
         self.n_features_in_ = max(map(len, rows))
         if columns is not None:
@@ -137,9 +147,10 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         with _LOADING:
             if not hasattr(self, "_model"):  # it was unpickled
                 temporary = scratch.folder()
-                for name, content in self._files.items():
-                    (Path(temporary.name) / name).write_bytes(content)
-                self._keep(load(temporary.name), temporary)
+                with _deleted_if_it_fails(temporary):
+                    for name, content in self._files.items():
+                        (Path(temporary.name) / name).write_bytes(content)
+                    self._keep(load(temporary.name), temporary)
                 del self._files
         predictions: Sequence[Any] = self._model.predict(rows)
         return predictions

@@ -55,9 +55,9 @@ def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
         names = nvidia.parts(shown) or [gpu.uuid or str(gpu.number) for gpu in gpus]
         return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
     cores = cgroup.granted_cpus()
-    machine = psutil.virtual_memory()
-    _, free = cgroup.memory() or (machine.total, machine.available)
-    count = count or max(1, min(cores, min(free, machine.available) // _MEMORY))
+    available = psutil.virtual_memory().available
+    _, free = cgroup.memory() or (0, available)  # a container's grant
+    count = count or max(1, min(cores, min(free, available) // _MEMORY))
     return [Slot({}, max(1, cores // count)) for _ in range(count)]
 
 
