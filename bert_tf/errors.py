@@ -56,6 +56,10 @@ class DataError(BertError):
         super().__init__(f"{location}: {problem}")
 
 
+class UnreadTextError(DataError):
+    """A drive failed, or did not answer: the file may be read later."""
+
+
 class EmptyFileError(DataError):
     """A file is empty."""
 

@@ -82,7 +82,7 @@ class Trained:
 
     def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
         """Warns if the weights, or the decision rule, were fitted on the examples that are evaluated."""
-        trained_on, fitted_on = self.record.get("train_examples_sha256"), self.fitted_on.get("data_sha256") or ""
+        trained_on, fitted_on = self.record.get("train_examples_sha256"), str(self.fitted_on.get("data_sha256") or "")
         evaluated = examples_sha256() if trained_on or fitted_on else None
         if trained_on and trained_on == evaluated:
             log.warning("%s: the model was trained on these examples, so their scores say little", name)

@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import cast
 
 from absl import flags
@@ -238,7 +239,12 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # schedulers send several; Ctrl-C cuts the cleaning off
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

@@ -167,8 +167,8 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
 
 def delete_old(folder: Path) -> None:
     """Deletes what processes killed more than a day ago left in a folder of their temporary files, of any name."""
-    with contextlib.suppress(OSError):  # leftovers do no harm
-        for path in folder.iterdir():
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # of another user; leftovers do no harm
             if re.fullmatch(TEMPORARY, path.name) and path.lstat().st_mtime < time.time() - _DAY_S:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 

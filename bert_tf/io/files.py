@@ -93,7 +93,7 @@ def reason(error: OSError) -> str:
 
 def reason_in(text: str) -> str | None:
     """Why a drive, or a limit of open files, refused a file, if TensorFlow says so: "NAME; Stale file handle"; else None."""
-    number = next((number for number in OF_STORAGE if f"; {os.strerror(number)}" in text), None)
+    number = next((number for number in OF_STORAGE if re.search(rf"; {re.escape(os.strerror(number))}$", text, re.M)), None)
     return None if number is None else reason(OSError(number, os.strerror(number)))
 
 

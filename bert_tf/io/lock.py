@@ -61,8 +61,10 @@ def is_lost(path: str | os.PathLike[str]) -> bool:
     descriptor = _WRITTEN.get(str(Path(path)))
     try:
         return descriptor is not None and not os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return True
+    except OSError:  # of a drive, for a moment or for good
+        return False
 
 
 @contextlib.contextmanager
@@ -140,8 +142,8 @@ def _noted(base: Path, target: Path, *, wait: bool = False) -> Iterator[str | No
             return
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         note = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
-        with atomic.readable_errors(target):
-            holder.unlink(missing_ok=True)  # of another user's killed process; in a stranger's folder a link to any file
+        with contextlib.suppress(OSError):  # as of another user's killed process in /tmp: the lock is held all the same
+            holder.unlink(missing_ok=True)  # in a stranger's folder it may be a link to any file
             holder.write_text(note, encoding="utf-8")
         try:
             yield None

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import pytest
 
@@ -231,7 +232,8 @@ def test_who_waits_says_for_whom(tmp_path, monkeypatch, caplog, take, name):
     with caplog.at_level("INFO", logger="absl"):
         with take(tmp_path / name):
             waiting.start()
-            while not caplog.messages:
+            deadline = time.monotonic() + 60
+            while not caplog.messages and time.monotonic() < deadline:
                 time.sleep(0.01)
         waiting.join()
         wait()
@@ -270,6 +272,9 @@ def test_a_folder_that_is_deleted_meanwhile_spoils_nothing_and_made_anew_belongs
     assert not folder.exists()
     with lock.writing_folder(folder):
         assert not lock.is_lost(folder)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lock.os, "stat", mock.Mock(side_effect=OSError(errno.ESTALE, "Stale file handle")))
+            assert not lock.is_lost(folder)
         folder.rename(tmp_path / "old")
         assert lock.is_lost(folder)
         folder.mkdir()

@@ -25,7 +25,7 @@ from apache_beam.utils.shared import Shared
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.stream import Computes
-from bert_tf.errors import BertError, DataError, FlagError, LostPeerError
+from bert_tf.errors import BertError, DataError, FlagError, LostPeerError, UnreadTextError
 from bert_tf.extensions.cluster import shards, slices, storage
 from bert_tf.extensions.cluster.shards import ShardForm, Shards
 from bert_tf.extensions.cluster.slices import Part, Whole
@@ -41,7 +41,7 @@ _HERE = "DirectRunner"  # suffix of runners that compute locally; also the defau
 
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
-_OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
+_OWN_ERROR = re.compile(rf"{BertError.__module__}\.(\w+): (.*?)(?: \[while running|$)", re.MULTILINE)
 _OF_NETWORKS = ("grpc", "requests", "urllib3", "httplib2")  # packages whose errors mean that a server does not answer
 _BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(names.JSONL))
@@ -199,7 +199,7 @@ def _shorten(record: logging.LogRecord) -> bool:
     text = record.getMessage()
     if "\n" in text.strip():
         match = _OWN_ERROR.search(text)
-        record.msg, record.args = match[1] if match else text.strip().splitlines()[-1], ()
+        record.msg, record.args = match[2] if match else text.strip().splitlines()[-1], ()
     return True
 
 
@@ -213,7 +213,8 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
     except Exception as error:
         match = _OWN_ERROR.search(str(error))
         if match is not None:
-            raise BertError(match[1]) from error
+            kind = UnreadTextError if match[1] == UnreadTextError.__name__ else BertError
+            raise kind.__new__(kind, match[2]) from error  # the message is made already
         name = _runner(options)
         if isinstance(error, ValueError) and not computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {name}: {storage.reason(error)}") from error

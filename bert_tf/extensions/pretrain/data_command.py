@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.errors import BertError, FlagError, LostPeerError
+from bert_tf.errors import BertError, FlagError, LostPeerError, UnreadTextError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
-from bert_tf.extensions.pretrain.corpus.documents import Corpus, UnreadTextError, find, warn_of_lines
+from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.extensions.pretrain.corpus.masking import Masking
 from bert_tf.extensions.pretrain.corpus.records import manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings

@@ -29,7 +29,7 @@ _OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
 _OF_MODEL = "bert_config"
 _DIGEST = "_sha256"
 _NONE = "-"
-_HEAD, _TITLE_END = 1 << 16, b" bert_tf</title>"  # bytes of a page in which its title ends
+_HEAD, _MARK = 1 << 16, b'<meta name="generator" content="bert_tf report">'  # in the first bytes of a page
 
 
 def prepare() -> None:
@@ -66,7 +66,7 @@ def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
 def refuse_other(path: Path) -> None:
     """Raises OutputError for a file that is not empty and no page of runs."""
     begin = files.read_begin(path, _HEAD)
-    if begin and _TITLE_END not in begin:
+    if begin and _MARK not in begin:
         raise OutputError(f"{path}: is not a report; name another --output, or delete it")
 
 
@@ -144,10 +144,10 @@ def _collapsed(runs: Sequence[Run]) -> Iterator[tuple[str, str, str]]:
 
 def _best_first(runs: Sequence[Run], scores: Mapping[tuple[str, str, str], Sequence[outcome.Score]]) -> list[Run]:
     """Runs by the first metric of their own task; those without results last."""
-    first: dict[str, Sequence[outcome.Score]] = {}
-    for (task, _, _), rows in scores.items():
-        first.setdefault(task, rows)
-    ranks = {(row.run, row.task): rank for rows in first.values() for rank, row in enumerate(rows)}
+    ranks: dict[tuple[str, str], int] = {}
+    for rows in scores.values():
+        for rank, row in enumerate(rows):
+            ranks.setdefault((row.run, row.task), rank)
     return sorted(runs, key=lambda run: ranks.get((run.name, run.task), len(runs)))
 
 

@@ -178,10 +178,13 @@ def _searched(vectors: Vectors, examples: Sequence[SentenceExample]) -> Iterator
     numbers: dict[str, int] = {}
     text_of = np.array([numbers.setdefault(example.text_b or "", len(numbers)) for example in examples])  # [E]
     pair_of = np.unique(text_of, return_index=True)[1]  # [T] the first with each text: the vectors of others differ by rounding
-    scaled = directions(vectors)
-    for start in range(0, len(scaled), _AT_A_TIME):
-        all_cosines = (scaled[start : start + _AT_A_TIME, 0] @ scaled[pair_of, 1].T).astype(np.float64)  # [C, T]
+    first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
+    second = second[pair_of]  # [T, D]
+    for start in range(0, len(first), _AT_A_TIME):
+        all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, T]
         own = np.arange(len(all_cosines)), text_of[start : start + _AT_A_TIME]
-        true_cosines, others = all_cosines[own], all_cosines.copy()
-        others[own] = -np.inf
-        yield 1 + np.sum(others >= true_cosines[:, None], axis=1), pair_of[others.argmax(axis=1)], true_cosines, all_cosines
+        true_cosines = all_cosines[own]
+        all_cosines[own] = -np.inf  # for a moment
+        nearest = all_cosines.argmax(axis=1)
+        all_cosines[own] = true_cosines
+        yield np.sum(all_cosines >= true_cosines[:, None], axis=1), pair_of[nearest], true_cosines, all_cosines

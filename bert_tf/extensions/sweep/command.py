@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
-from bert_tf.errors import FlagError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.sweep import TABLE
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -119,11 +119,21 @@ def run_all(settings: SweepSettings) -> Sweep:
         print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
         return Sweep(folder, folder / TABLE, ())
     results = _led(settings, file, runs, drawn)
-    table.keep_settings(folder, fixed, plan.inputs(file, os.environ))  # again: each run has read its files anew
+    _warn_if_changed(folder, fixed, file)
     score.submit(folder, results)
     with TURN:
         run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
+
+
+def _warn_if_changed(folder: Path, fixed: Mapping[str, Any], file: SweepFile) -> None:
+    """Each run has read its files anew; those that began before an edit have read others than those that began after it."""
+    from bert_tf.extensions.sweep import plan, table
+
+    try:
+        table.keep_settings(folder, fixed, plan.inputs(file, os.environ))
+    except BertError as error:
+        log.warning("while the runs trained, what they read may have changed, and results may be of different data: %s", error)
 
 
 def _check(settings: SweepSettings, file: SweepFile) -> None:

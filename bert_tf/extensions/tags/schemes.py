@@ -189,8 +189,9 @@ def legal_of(labels: Sequence[str]) -> Legal:
     begins_inside, ended = are_in_iob1(labels), with_ends(labels)
     inside = np.array([label[0] in "IELM" and not begins_inside for label in labels])
     ends = np.array([label[0] not in "BIM" or type_of(label) not in ended for label in labels])
-    same = [[before[0] in "BIM" and before[1:] == label[1:] for label in labels] for before in labels]
-    return Legal(~inside, np.where(inside, same, ends[:, None]), ends)
+    same = np.array([[before[0] in "BIM" and before[1:] == label[1:] for label in labels] for before in labels])
+    goes_on = same & np.array([label[0] in "IELM" for label in labels])  # the entity of the tag before it
+    return Legal(~inside, np.where(inside, same, ends[:, None] | goes_on), ends)
 
 
 def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import BertError, LostPeerError
+from bert_tf.errors import BertError, LostPeerError, UnreadTextError
 from bert_tf.extensions.pretrain import opening
 from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.records import Records
@@ -140,7 +140,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     ("error", "said"),
     [
         (processes.LostWorkerError("it died"), "it died with fewer --workers; it continues, except from pipes\n"),
-        (documents.UnreadTextError("no", "a"), "a: no; the same command continues, except from pipes\n"),
+        (UnreadTextError("no", "a"), "a: no; the same command continues, except from pipes\n"),
         (LostPeerError("--beam: FlinkRunner: cannot be reached"), "--beam: FlinkRunner: cannot be reached\n"),
     ],
 )

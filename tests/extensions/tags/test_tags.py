@@ -296,6 +296,8 @@ def test_what_is_legal_in_iob2():
     [
         (LABELS, r"(O |B-(\w+) (I-\2 )*)*"),
         (tuple("O B-X I-X E-X S-X B-Y E-Y".split()), r"(O |S-X |B-(\w+) (I-\2 )*E-\2 )*"),
+        (tuple("O I-X E-X I-Y E-Y I-Z E-Z".split()), r"(O |E-\w |I-(\w) (I-\2 )*E-\2 )*"),
+        (tuple("O B-X I-X E-X S-X I-Y E-Y".split()), r"(O |S-X |E-\w |[BI]-(\w) (I-\2 )*E-\2 )*"),
     ],
 )
 def test_viterbi_finds_what_trying_all_sequences_finds(labels, sequence, together, monkeypatch):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError, FlagError, UnreadTextError
 from bert_tf.extensions.pretrain.corpus import sentences
 from bert_tf.extensions.pretrain.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
 from bert_tf.io import encodings, files
@@ -139,10 +139,6 @@ def warn_of_lines(corpus: Corpus) -> None:
                 text = "%s: lines look %s, but each is read as a sentence; add --input_format=%s, or write one sentence a line"
                 log.warning(text, path, look, form)
                 return
-
-
-class UnreadTextError(DataError):
-    """A drive failed, or did not answer: the file may be read later."""
 
 
 @dataclasses.dataclass

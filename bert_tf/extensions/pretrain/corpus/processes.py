@@ -143,8 +143,7 @@ class _Process(SpawnProcess):
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
     """Does tasks until the parent exits or has no more."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are for the parent, which ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -61,3 +61,15 @@ def test_a_script_is_not_run_again_by_each_worker(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
     done = subprocess.run([sys.executable, script], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     assert done.stdout == "[1, 2, 3]\n"
+
+
+def test_workers_end_with_a_consumer_that_fails(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from bert_tf.extensions.pretrain.corpus.processes import mapped\n"
+        "if __name__ == '__main__':\n"
+        "    results = mapped(abs, range(100), workers=2)\n"
+        "    next(results)\n"
+        "    raise SystemExit(3)\n"
+    )
+    assert subprocess.run([sys.executable, str(script)], timeout=100, check=False).returncode == 3
