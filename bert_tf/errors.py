@@ -3,6 +3,7 @@
 BertError
 ├── FlagError         an invalid flag, or contradictory flags
 ├── DataError         a file of examples: names file and line
+│   ├── UnreadTextError   its drive fails: it may be read later
 │   ├── EmptyFileError    it is empty
 │   └── BadRowsError      unusable rows: one line for each of the first
 ├── VocabularyError   a vocabulary file: names file and line

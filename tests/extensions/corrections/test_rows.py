@@ -54,7 +54,8 @@ def test_a_file_that_changes_nothing_is_said(file, caplog):
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
     for text in ("train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", '"label","id"\na,train-1\nb,train-3\n'):
         assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
-    for text in ("train-1,b\n", "train-1;b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n", "label;id\nb;train-1\n"):
+    tables = "train-1,b\n", "sep=;\ntrain-1;b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n", "label;id\nb;train-1\n"
+    for text in tables:
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
         corrected(exclude=str(tmp_path / "none.csv"))

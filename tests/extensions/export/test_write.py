@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
-from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
+from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.export import command as operation
 from bert_tf.extensions.export import write as export
@@ -90,13 +90,13 @@ def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, t
         ("{run}/..", "holds a run or its checkpoints; name another --output"),
         ("{file}", "is not a folder; name another --output"),
         ("/", "name another --output"),
-        ("gs://bucket/a", "name a local folder"),
+        ("gs://bucket/a", "name a local path"),
     ],
 )
 def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message):
     (tmp_path / "a").touch()
     before = names(run)
-    with pytest.raises(OutputError, match=message):
+    with pytest.raises(BertError, match=message):
         write(model, name.format(run=run, file=tmp_path / "a"), overwrite=True)
     assert names(run) == before
     assert not os.path.exists("gs:")

@@ -148,7 +148,7 @@ def test_shards_of_single_texts_have_no_next_sentences_and_a_pattern_finds_shard
     assert len(opened(tmp_path / "a", TRAIN, input_file="./*")) == len(opened(tmp_path / "b", TRAIN, input_file=shards))
     manifests = [path for (path,), _ in read.call_args_list if path.name.endswith(".tfrecord.json")]
     assert len(manifests) == len(set(manifests)) == 2  # it lists all shards of a command
-    singles = make_shards(text, tmp_path, nsp=False)
+    singles = make_shards(text, tmp_path / "a", nsp=False)
     assert opened(tmp_path, TRAIN, input_file=singles, nsp=False)[0].label is None
     with pytest.raises(DataError, match="its rows are single texts, .* add --nsp=false"):
         len(opened(tmp_path, TRAIN, input_file=singles))

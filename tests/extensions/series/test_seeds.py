@@ -96,7 +96,7 @@ def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_h
     assert {(job.train.learning_rate, job.extensions.series.seeds) for job in jobs} == {(0.1, None)}
     for seed in (1, 9):  # of this command, and of an earlier one
         (tmp_path / f"seed-{seed}").mkdir()
-        (tmp_path / f"seed-{seed}" / "run_config.json").write_text("{}")
+        (tmp_path / f"seed-{seed}" / "run_config.json").write_text('{"training": {}}')
     (tmp_path / "run_config.json").write_text("{}")  # of a run trained here since then
     run(tmp_path, "--seeds=3,1")
     assert f"{tmp_path}: also holds another run, whose page takes the place of that of the seeds" in caplog.messages
