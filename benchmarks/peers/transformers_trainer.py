@@ -204,7 +204,7 @@ def work(workload, channel):
     torch.set_num_threads(workload.threads)
     os.environ["RAYON_NUM_THREADS"] = str(workload.threads)  # read when the tokenizer first runs
     transformers.set_seed(workload.seed)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(workload.weights)
+    tokenizer = transformers.BertTokenizer.from_pretrained(workload.weights)  # of WordPiece, whatever the encoder
     texts = KINDS[workload.kind].read(workload)
 
     def check_of(model):
