@@ -81,7 +81,6 @@ _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": s
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
 _SENTENCES = {"text", "query"}  # settings that are read by a model
-_WRITTEN = {"output", "output_dir", "output_file", "corpus_dir", "pictures"}
 _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 
 
@@ -107,7 +106,7 @@ class Setting(NamedTuple):
     in_memory: bool = False  # the library accepts rows instead of their file name
     path: bool = False  # a command that repeats the run from another folder needs the absolute path
     paths: bool = False  # the same, several with commas between them
-    may_be_remote: bool = False  # of an output: another check refuses gs://bucket/file where it would become a local folder
+    written: bool = False  # a path on the local disk: gs://bucket/run would become a folder gs:/
     refuse_missing: Callable[[str], None] | None = None  # of a name that is read: called before TensorFlow is imported
     determines: bool = False  # with another value, something else is learned: it is another run
     exact: bool = False  # computes the same in another way, up to rounding; off in the published layout
@@ -314,7 +313,7 @@ def check(row: Setting, value: object) -> None:
         refuse_unusable_text(f"--{row.name}", text)
         if row.name not in _SENTENCES and text != "~":  # which may be a separator or a column
             _refuse_home(f"--{row.name}", text)
-        if row.name in _WRITTEN and not row.may_be_remote:
+        if row.written:
             refuse_remote(f"--{row.name}=", text)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
@@ -346,7 +345,7 @@ def _refuse_home(name: str, text: str) -> None:
 
 
 def refuse_remote(flag: str, path: str, remedy: str = "and copy it afterwards") -> None:
-    """Raises FlagError for an output as gs://bucket/run, which would be written to a local folder gs:/."""
+    """Raises FlagError for a path with a scheme, such as gs://bucket/run, where the local disk is written."""
     if files.has_scheme(path):
         raise FlagError(f"{flag}{path:.200}: outputs are written to the local disk; name a local path, {remedy}")
 

@@ -30,7 +30,7 @@ class FilePair:
     """An input file and its output; `-` is a pipe."""
 
     input: str = setting(None, "file to read", required=True)
-    output: str = setting(None, "file to write", required=True, may_be_remote=True)
+    output: str = setting(None, "file to write", required=True)
     output_format: str | None = setting(None, "else as the name of the output says", choices=FORMATS)
 
     def with_pipes(self, output_format: str | None = None) -> FilePair:

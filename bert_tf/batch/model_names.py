@@ -28,7 +28,7 @@ def _place(model: str) -> Path | prefixes.HubName:
 
 
 def names_of(models: Sequence[str], why: str) -> tuple[str, ...]:
-    """Names of several models, of checkpoints of one run with their own; FlagError if two are equal, with `why`."""
+    """Names of several models, of checkpoints of one run with their own; FlagError if two are equal, `why` they must differ."""
     places = [_place(model) for model in models]
     names = []
     for model, place in zip(models, places):

@@ -42,7 +42,10 @@ def refuse_missing(prefix: str) -> None:
 
 
 def plain(prefix: str) -> str:
-    """The same without * ? [, a pattern for TensorFlow: seen from the working directory. CheckpointError if that has some."""
+    """Returns a path without * ? [, which TensorFlow reads as a pattern: relative to the working directory if need be.
+
+    Raises CheckpointError if the relative path has them, too.
+    """
     if not glob.has_magic(prefix):
         return prefix
     folder, name = os.path.split(prefix)

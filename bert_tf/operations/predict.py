@@ -42,9 +42,7 @@ class PredictSettings:
         "file to predict, in the format of the task's test split or with columns as of --text_a; - for a pipe",
         refuse_missing=files.refuse_missing,
     )
-    output: str | None = setting(
-        None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe", may_be_remote=True
-    )
+    output: str | None = setting(None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe")
     job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
     checkpoint: str = setting(
         None,

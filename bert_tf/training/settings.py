@@ -257,7 +257,7 @@ class MachineSettings:
 
 @dataclasses.dataclass(frozen=True)
 class OutputSettings:
-    output_dir: str | None = setting(None, "folder for checkpoints and results; default: out/TASK")
+    output_dir: str | None = setting(None, "folder for checkpoints and results; default: out/TASK", written=True)
     overwrite_output_dir: bool = setting(False, "replace a different run in the folder; the same run resumes")
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
     log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)

@@ -43,7 +43,7 @@ class AuditSettings:
     data_dir: str | None = setting(
         None, "folder of the task's files; default: as in training", refuse_missing=files.refuse_missing_folder
     )
-    output_dir: str = setting(None, f"folder for {TABLE} and {PAGE}", required=True)
+    output_dir: str = setting(None, f"folder for {TABLE} and {PAGE}", required=True, written=True)
     predictions: str | None = setting(
         None,
         "runs with --folds or prediction files of training rows, comma-separated (their mean); default: a model of vectors",

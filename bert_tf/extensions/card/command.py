@@ -26,7 +26,7 @@ from bert_tf.settings import group, read_settings, setting
 @dataclasses.dataclass(frozen=True)
 class CardSettings:
     run: str = setting(None, "run or checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
-    output: str | None = setting(None, f"file to write; default: RUN/{CARD}; - prints the card")
+    output: str | None = setting(None, f"file to write; default: RUN/{CARD}; - prints the card", written=True)
     overwrite: bool = setting(False, "replace a file that is not a card, or an edited card")
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     credits: Credits = group(Credits)

@@ -36,7 +36,9 @@ _OF_HEAD = ("id2label", "label2id", "problem_type")  # in config.json
 @dataclasses.dataclass(frozen=True)
 class StripSettings:
     checkpoint: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
-    output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
+    output: str = setting(
+        None, "folder to write; an existing one is kept unless --overwrite is given", required=True, written=True
+    )
     overwrite: bool = setting(False, "replace a folder written by this command")
 
 

@@ -28,7 +28,7 @@ from bert_tf.io import atomic, encodings, files, lock, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.settings import read_settings, refuse_remote, setting
+from bert_tf.settings import read_settings, setting
 from bert_tf.tasks import names, tables, text_lines
 from bert_tf.tasks.registry import canonical_name, folder_name
 from bert_tf.tasks.settings import CUSTOM
@@ -51,7 +51,9 @@ _BOM = "\ufeff"
 @dataclasses.dataclass(frozen=True)
 class FetchSettings:
     task: str = setting(None, "name of a task", positional=True, required=True)
-    data_dir: str | None = setting(None, "parent of the folder TASK; default: the project's data/, where the classifier looks")
+    data_dir: str | None = setting(
+        None, "parent of the folder TASK; default: the project's data/, where the classifier looks", written=True
+    )
     from_: str | None = setting(None, "folder with the published files; nothing is downloaded")
     sha256: tuple[str, ...] | None = setting(
         None, "checksums of the published files, comma-separated; default: MRPC's are known, others are printed"
@@ -215,7 +217,6 @@ def fetch_data(
 
 
 def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say = log.info) -> list[Path]:
-    refuse_remote("--data_dir=", settings.data_dir or "")
     name = canonical_name(settings.task)
     if name == CUSTOM:
         raise FlagError(f"--task_name={CUSTOM} is your own data, there is nothing to fetch")

@@ -82,7 +82,7 @@ class EvaluateSettings:
         refuse_missing=files.refuse_missing,
     )
     job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
-    output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
+    output_dir: str = setting(None, "folder of results.tsv and results.json", required=True, written=True)
     extensions: Any = group(functools.partial(of_extensions, "evaluating"))
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES

@@ -135,6 +135,8 @@ class Target:
     """What to write, and where."""
 
     format: str = setting(None, f"format: {', '.join(FORMATS)}", choices=tuple(FORMATS), required=True)
-    output: str = setting(None, "folder to write; an existing export of the same format is replaced", required=True)
+    output: str = setting(
+        None, "folder to write; an existing export of the same format is replaced", required=True, written=True
+    )
     overwrite: bool = setting(False, "replace any folder except a run")
     options: ExportOptions = group(ExportOptions)

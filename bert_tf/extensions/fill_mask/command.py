@@ -50,7 +50,7 @@ class FillMaskSettings:
     input: str | None = setting(
         None, "texts with [MASK]: one per line, or .tsv, .csv, .jsonl; - for a pipe", refuse_missing=files.refuse_missing
     )
-    output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
+    output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe", written=True)
     top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
     columns: Columns = group(Columns, without=("text_b", *setting_names(extension_columns())), file_format=TEXT_FILES)

@@ -39,14 +39,16 @@ class TraceSettings:
 class ReportSettings(TraceSettings):
     file: str = setting(None, "trace of a step", positional=True, required=True, refuse_missing=files.refuse_missing)
     depth: int = setting(2, "depth of scopes: 2 for bert/encoder", lowest=1)
-    pictures: str | None = setting(None, "folder for memory_over_time.png and memory_by_layer.png; needs matplotlib")
+    pictures: str | None = setting(
+        None, "folder for memory_over_time.png and memory_by_layer.png; needs matplotlib", written=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class PeakSettings(TraceSettings):
     file: str = setting(None, "live memory of a step", positional=True, required=True, refuse_missing=files.refuse_missing)
     allocator: str | None = setting(None, "allocator to show; default: the one with the highest peak")
-    pictures: str | None = setting(None, "folder for live_memory.png; needs matplotlib")
+    pictures: str | None = setting(None, "folder for live_memory.png; needs matplotlib", written=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,7 +81,7 @@ class PretrainingSettings(MaskedRowSettings, CorpusSettings):
         determines=True,
     )
     corpus_dir: str | None = setting(
-        None, "folder of the tokenized text, to share between runs; default: OUTPUT_DIR/corpus", path=True
+        None, "folder of the tokenized text, to share between runs; default: OUTPUT_DIR/corpus", path=True, written=True
     )
     sampled_softmax: int = setting(
         0, "train the head on N words sampled per batch instead of the whole vocabulary; 0: off", lowest=0

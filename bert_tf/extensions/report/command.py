@@ -34,7 +34,7 @@ class ReportSettings:
         None, "output folder of one or several runs", positional=True, required=True, refuse_missing=files.refuse_missing_folder
     )
     output: str | None = setting(
-        None, "file to write, - for standard output; default: DIR/report.html, or ./report.html for several DIRs"
+        None, "file to write, - for standard output; default: DIR/report.html, or ./report.html for several DIRs", written=True
     )
     redact: bool = setting(
         False, "first shorten absolute paths in run_config.json to .../NAME, to share DIR; this cannot be undone"

@@ -31,7 +31,9 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 class ReproduceSettings:
     run: str | None = setting(None, "published run", positional=True)
     seeds: str = setting("1", "seeds to train: 1-5, or 1,3,7-9; the published run is one draw")
-    output_dir: str | None = setting(None, "folder for reproduction.md, .json and each seed's run; default: out/RUN")
+    output_dir: str | None = setting(
+        None, "folder for reproduction.md, .json and each seed's run; default: out/RUN", written=True
+    )
     bert_base_dir: str | None = setting(None, "folder of the checkpoint; default: $BERT_BASE_DIR or the default checkpoint")
     glue_dir: str | None = setting(None, "folder with MRPC; default: $GLUE_DIR, data/ or the sample")
     gpu_memory_limit_mb: int | None = setting(

@@ -41,7 +41,7 @@ class SweepSettings:
         required=True,
         refuse_missing=files.refuse_missing,
     )
-    output_dir: str = setting(None, "folder for the runs and their table", required=True)
+    output_dir: str = setting(None, "folder for the runs and their table", required=True, written=True)
     slots: int | None = setting(
         None, "runs at a time; default: one for each GPU, or for each core with 4 GB of memory", lowest=1, highest=1000
     )

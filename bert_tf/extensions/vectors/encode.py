@@ -70,7 +70,6 @@ class EncodeSettings:
         None,
         "vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; a folder for one file each; - for a pipe of JSON lines",
         required=True,
-        may_be_remote=True,
     )
     checkpoint: str | None = setting(
         None,

@@ -41,7 +41,9 @@ class ExtendSettings:
     checkpoint: str | None = setting(
         None, "model; default: $BERT_BASE_DIR or the default checkpoint", positional=True, refuse_missing=refuse_missing_model
     )
-    output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
+    output: str = setting(
+        None, "folder to write; an existing one is kept unless --overwrite is given", required=True, written=True
+    )
     add: str | None = setting(None, "file of words to add, one per line", refuse_missing=files.refuse_missing)
     from_: str | None = setting(
         None, "text from which to add the words that save most pieces; a file, a pattern, or - for a pipe"

@@ -41,7 +41,7 @@ _BLOCK = 4096  # words per text for the trainer
 @dataclasses.dataclass(frozen=True)
 class MakeSettings:
     corpus: tuple[str, ...] = setting(None, "files, patterns or - for a pipe", positional=True, required=True)
-    output: str = setting(None, "vocab.txt to write", required=True)
+    output: str = setting(None, "vocab.txt to write", required=True, written=True)
     size: int = setting(30522, "vocabulary size, special pieces and characters included", lowest=1, highest=_MOST_PIECES)
     do_lower_case: bool = setting(True, "lower-case and strip accents, as uncased models require")
     unused: int = setting(0, "spare rows for words added later: [unused0] and so on", lowest=0, highest=_MOST_PIECES)
