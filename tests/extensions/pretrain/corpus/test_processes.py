@@ -54,22 +54,18 @@ def test_an_error_ends_tasks_that_take_long_and_a_worker_that_is_gone_is_one_lin
         list(mapped(os._exit, [1, 2], workers=2))
 
 
-def test_a_script_is_not_run_again_by_each_worker(tmp_path):
-    script = tmp_path / "script.py"
-    imported = "from bert_tf.extensions.pretrain.corpus.processes import mapped\n"
-    script.write_text(f"{imported}print(list(mapped(abs, [-1, -2, -3], workers=2)))\n")
+def _run(folder, code):
+    """Runs a script of code after the import of `mapped`."""
+    script = folder / "script.py"
+    script.write_text(f"from bert_tf.extensions.pretrain.corpus.processes import mapped\n{code}")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
-    done = subprocess.run([sys.executable, script], check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    assert done.stdout == "[1, 2, 3]\n"
+    return subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment, timeout=100)
+
+
+def test_a_script_is_not_run_again_by_each_worker(tmp_path):
+    done = _run(tmp_path, "print(list(mapped(abs, [-1, -2, -3], workers=2)))\n")
+    assert (done.returncode, done.stdout) == (0, "[1, 2, 3]\n")
 
 
 def test_workers_end_with_a_consumer_that_fails(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from bert_tf.extensions.pretrain.corpus.processes import mapped\n"
-        "if __name__ == '__main__':\n"
-        "    results = mapped(abs, range(100), workers=2)\n"
-        "    next(results)\n"
-        "    raise SystemExit(3)\n"
-    )
-    assert subprocess.run([sys.executable, str(script)], timeout=100, check=False).returncode == 3
+    assert _run(tmp_path, "results = mapped(abs, range(100), workers=2)\nnext(results)\nraise SystemExit(3)\n").returncode == 3
