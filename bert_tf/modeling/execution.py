@@ -19,6 +19,7 @@ from bert_tf.graphs import HOST
 from bert_tf.native import ops as native
 
 T = TypeVar("T")
+Product = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 class Once:
@@ -39,13 +40,12 @@ EACH = Once()
 class Adaptation:
     """Trains all variables and adds nothing; an extension may override both."""
 
-    def adapted(self, product: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    def product(self, multiply: Product, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
         """Returns the product [N, E] of rows `x` [N, D] with the matrix of the current variable scope, with additions.
 
         Variables that it gets are in that scope.
         """
-        del x
-        return product
+        return multiply(x, kernel)
 
     def trains(self, variable: str) -> bool:
         """Whether a variable changes and is saved; any other one keeps the value of the initial checkpoint."""

@@ -67,7 +67,7 @@ def product(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, 
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        multiplied = execution.adaptation.adapted(native.product(x, kernel), x)
+        multiplied = execution.adaptation.product(native.product, x, kernel)
         return multiplied, tf.zeros([width]) if bias is None else bias
 
 
@@ -75,8 +75,12 @@ def dense(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *,
     """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        multiplied = execution.adaptation.adapted(tf.matmul(x, tf.cast(kernel, x.dtype)), x)
+        multiplied = execution.adaptation.product(_plain_product, x, kernel)
         return multiplied if bias is None else tf.nn.bias_add(multiplied, tf.cast(bias, x.dtype))  # [N, E]
+
+
+def _plain_product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    return tf.matmul(x, tf.cast(kernel, x.dtype))
 
 
 def _kernel_and_bias(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor | None]:
@@ -98,8 +102,7 @@ def gated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *,
     """The activation of half of a dense layer, times the other half (Shazeer, 2020): [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel = read_weight("kernel", [x.shape[-1], 2 * width], initializer(config))
-        both = native.product(x, kernel) if execution.native else tf.matmul(x, tf.cast(kernel, x.dtype))
-        both = execution.adaptation.adapted(both, x)
+        both = execution.adaptation.product(native.product if execution.native else _plain_product, x, kernel)
     wide, gate = tf.split(both, 2, axis=-1)
     if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
         return native.gelu(wide, tf.zeros([width]), exact=_NATIVE_ACTIVATIONS[config.hidden_act]) * gate

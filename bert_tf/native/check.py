@@ -63,7 +63,7 @@ def main(library: str) -> None:
 def check(dtype: tf.DType) -> None:
     random = np.random.default_rng(0)
     with tf.Graph().as_default(), tf1.Session() as session:
-        for case in (*_product(random), *_gelu(random), *_norm(random), *_attention(random)):
+        for case in (*_product(random), *_low_rank(random), *_gelu(random), *_norm(random), *_attention(random)):
             _check_case(case, dtype, session)
         _check_kept(session)
         _check_norm(random, session)
@@ -102,6 +102,23 @@ def _product(random: np.random.Generator) -> Iterator[_Case]:
     for shape in ((45, 83), (83, 45)):
         inputs = [random.normal(size=(50, shape[0])), random.normal(size=shape) * 0.1]
         yield _Case(f"the product with {shape[0]} by {shape[1]} weights", inputs, 1, ops.product, tf.matmul)
+
+
+def _low_rank(random: np.random.Generator) -> Iterator[_Case]:
+    """Rows [N, D] times a matrix plus a product of [D, R] and [R, E]; no size is a multiple of a vector."""
+    for width, wider, rank in ((45, 83, 3), (299, 45, 17)):
+        shapes = [(50, width), (width, rank), (rank, wider), (width, wider)]
+        *inputs, weights = (random.normal(size=shape) / math.sqrt(shape[-2]) for shape in shapes)
+        kernel, reference = (functools.partial(function, weights=weights) for function in (_with_update, _plain_with_update))
+        yield _Case(f"a product with an update of rank {rank}", inputs, 1, kernel, reference)
+
+
+def _with_update(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor, *, weights: _Array) -> tf.Tensor:
+    return ops.plus_low_rank(lambda rows: ops.product(rows, tf.constant(weights, tf.float32)), x, down, up)
+
+
+def _plain_with_update(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor, *, weights: _Array) -> tf.Tensor:
+    return tf.matmul(x, weights + tf.matmul(down, up))
 
 
 def _gelu(random: np.random.Generator) -> Iterator[_Case]:

@@ -2,14 +2,14 @@
 """The operations as functions with gradients, once a library is loaded.
 
 Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
-tokens of the longest sequence; U rows of a table.
+tokens of the longest sequence; U rows of a table; R rank.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -183,6 +183,28 @@ def _multiplied(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         return tf.matmul(upstream, transposed), tf.matmul(x, upstream, transpose_a=True)
 
     return tf.matmul(x, kernel), gradient
+
+
+def plus_low_rank(multiply: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor, down: tf.Tensor, up: tf.Tensor) -> tf.Tensor:
+    """multiply(x) [N, E] + x [N, D] down [D, R] up [R, E], with gradients of x and of the narrow matrices, which are float32."""
+    return _plus_low_rank(multiply)(x, down, up)
+
+
+def _plus_low_rank(multiply: Callable[[tf.Tensor], tf.Tensor]) -> Callable[..., tf.Tensor]:
+    @with_gradient
+    def summed(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        base = multiply(x)
+        y, narrow = _library().bert_tf_low_rank(base=base, x=x, down=down, up=up)
+
+        def gradient(upstream: tf.Tensor) -> Sequence[tf.Tensor]:
+            """Adds to the gradient by the product, which is not computed at the same time: each takes all cores."""
+            (of_x,) = tf.gradients(base, x, upstream)
+            given = {"upstream": upstream, "x": x, "narrow": narrow, "down": down, "up": up}
+            return tuple(_library().bert_tf_low_rank_grad(base=of_x, **given))
+
+        return y, gradient
+
+    return summed
 
 
 def before_cast(gradient: tf.Tensor) -> tf.Tensor:

@@ -175,3 +175,22 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
             read, written = session.run([tf.identity(before), weights.read_value()])
     np.testing.assert_array_equal(read, np.ones(5))
     np.testing.assert_allclose(written, np.full(5, 0.9), rtol=1e-6)
+
+
+def test_threads_change_no_bit_of_an_update(kernels):
+    random = np.random.default_rng(0)
+    x, down, up, upstream = (random.normal(size=size).astype(np.float32) for size in ((301, 50), (50, 9), (9, 40), (301, 40)))
+    results = []
+    for threads in (1, 3):
+        with tf.Graph().as_default():
+            inputs = [*map(tf.constant, (x, down, up))]
+            output = kernels.plus_low_rank(lambda rows: rows[:, :40], *inputs)
+            config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+            with tf1.Session(config=config) as session:
+                results.append(session.run([output, *tf.gradients(output, inputs, tf.constant(upstream))]))
+    for one, other in zip(*results):
+        np.testing.assert_array_equal(one, other)
+    wide = np.concatenate([upstream, np.zeros((301, 10), np.float32)], axis=1)
+    expected = [x[:, :40] + x @ down @ up, wide + upstream @ up.T @ down.T, x.T @ (upstream @ up.T), (x @ down).T @ upstream]
+    for mine, true in zip(results[0], expected):
+        np.testing.assert_allclose(mine, true, atol=1e-3)

@@ -26,6 +26,11 @@ RIGHT = {
     "bert_tf_transposed": lambda: {"x": zeros(3, 4)},
     "bert_tf_gelu": lambda: {"x": zeros(3, 4), "bias": zeros(4), "exact": True},
     "bert_tf_gelu_grad": lambda: {"upstream": zeros(3, 4), "x": zeros(3, 4), "bias": zeros(4), "exact": False},
+    "bert_tf_low_rank": lambda: {"base": zeros(3, 6), "x": zeros(3, 4), "down": zeros(4, 2), "up": zeros(2, 6)},
+    "bert_tf_low_rank_grad": lambda: {
+        "base": zeros(3, 4), "upstream": zeros(3, 6), "x": zeros(3, 4), "narrow": zeros(3, 8), "down": zeros(4, 2),
+        "up": zeros(2, 6),
+    },
     "bert_tf_norm": lambda: {
         "x": zeros(3, 4), "bias": zeros(4), "kept": mask(12), "residual": zeros(3, 4), "gamma": zeros(4), "beta": zeros(4),
         "epsilon": 1e-6, "scale": 1.0,
@@ -71,6 +76,24 @@ WRONG = {
     "bert_tf_transposed": [("x", lambda: zeros(12)), ("x", lambda: zeros(3, 2, 2))],
     "bert_tf_gelu": [("bias", lambda: zeros(3)), ("bias", lambda: zeros(5)), ("x", lambda: zeros())],
     "bert_tf_gelu_grad": [("upstream", lambda: zeros(2, 4)), ("bias", lambda: zeros(3))],
+    "bert_tf_low_rank": [
+        ("base", lambda: zeros(3, 5)),
+        ("base", lambda: zeros(2, 6)),
+        ("x", lambda: zeros(2, 4)),
+        ("x", lambda: zeros(12)),
+        ("down", lambda: zeros(8)),
+        ("down", lambda: zeros(4, 3)),
+        ("up", lambda: zeros(12)),
+        ("up", lambda: zeros(2, 5)),
+    ],
+    "bert_tf_low_rank_grad": [
+        ("base", lambda: zeros(2, 4)),
+        ("upstream", lambda: zeros(3, 5)),
+        ("x", lambda: zeros(3, 5)),
+        ("narrow", lambda: zeros(3, 2)),
+        ("down", lambda: zeros(3, 2)),
+        ("up", lambda: zeros(1, 6)),
+    ],
     "bert_tf_norm": [
         ("x", lambda: zeros(3, 5)),
         ("bias", lambda: zeros(3)),

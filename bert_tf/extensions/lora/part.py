@@ -22,9 +22,10 @@ from bert_tf.extensions.lora.adapter import Adapter
 from bert_tf.extensions.lora.names import DOWN, UP
 from bert_tf.io.log_form import log
 from bert_tf.modeling import layers
-from bert_tf.modeling.execution import Adaptation
+from bert_tf.modeling.execution import Adaptation, Product
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import trains_pooler
+from bert_tf.native import ops
 from bert_tf.optimization import parts
 from bert_tf.tasks.base import TRAIN, Example, Family
 from bert_tf.training.part import Part
@@ -77,7 +78,7 @@ class LowRankUpdates(Part):
         everything = of_updates + of_head + sum(map(math.prod, shapes.values()))
         text = "LoRA: %d of %d weights are trained: %d in updates of %d matrices, %d in the head, %d in other parts"
         log.info(text, trained, everything, of_updates, len(matrices), of_head, of_parts)
-        return LowRank(rank, self.settings.scaling, matrices, frozenset(shapes) - whole)
+        return LowRank(rank, self.settings.scaling, matrices, frozenset(shapes) - whole, native=run.machine.native_kernels)
 
     def trained(self, run: Run, step: int) -> None:
         """Writes the weights that predictions use in PEFT's format."""
@@ -97,14 +98,18 @@ class LowRank(Adaptation):
     scaling: float
     matrices: frozenset[str]  # their variable scopes
     unchanged: frozenset[str]  # names of variables that keep their values
+    native: bool = False  # by a kernel, which must be loaded
 
-    def adapted(self, product: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    def product(self, multiply: Product, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
         if tf1.get_variable_scope().name not in self.matrices:
-            return product
-        down = layers.read_weight(DOWN, [x.shape[-1], self.rank], _uniform(int(x.shape[-1])))
-        up = layers.read_weight(UP, [self.rank, product.shape[-1]], tf1.zeros_initializer())
+            return multiply(x, kernel)
+        width, wider = map(int, kernel.shape)
+        down = layers.read_weight(DOWN, [width, self.rank], _uniform(width))
+        up = layers.read_weight(UP, [self.rank, wider], tf1.zeros_initializer()) * self.scaling
+        if self.native:
+            return ops.plus_low_rank(lambda rows: multiply(rows, kernel), x, down, up)
         narrow = tf.matmul(x, tf.cast(down, x.dtype))  # [N, R]
-        return product + tf.matmul(narrow, tf.cast(up * self.scaling, x.dtype))
+        return multiply(x, kernel) + tf.matmul(narrow, tf.cast(up, x.dtype))
 
     def trains(self, variable: str) -> bool:
         return variable not in self.unchanged

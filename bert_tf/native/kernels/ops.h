@@ -84,10 +84,11 @@ inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, cons
   context->device()->tensorflow_cpu_worker_threads()->workers->ParallelFor(units, std::max<int64_t>(cost, 1), work);
 }
 
-// Rows in blocks whose number depends on the number of rows alone, so that sums over rows do not depend on the threads.
+// Rows in at most `most` blocks. Their number depends on that of rows alone, so that sums over rows do not depend on the threads.
 struct Blocks {
   int64_t rows, size, count;
-  explicit Blocks(int64_t rows) : rows(rows), size(std::max<int64_t>(16, (rows + 31) / 32)), count((rows + size - 1) / size) {}
+  explicit Blocks(int64_t rows, int64_t most = 32)
+      : rows(rows), size(std::max<int64_t>(16, (rows + most - 1) / most)), count((rows + size - 1) / size) {}
   int64_t first(int64_t block) const { return block * size; }
   int64_t last(int64_t block) const { return std::min(rows, (block + 1) * size); }
 };

@@ -12,12 +12,18 @@ constexpr int kLanes = 16, kRows = 8;
 constexpr int kLanes = 8, kRows = 4;
 #endif
 
-typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+template <int N>
+struct Vector {
+  typedef float Type __attribute__((vector_size(N * sizeof(float)), aligned(4), may_alias));
+};
+typedef Vector<kLanes>::Type Lanes;
 
-inline int padded(int size) { return (size + kLanes - 1) / kLanes * kLanes; }
+inline int padded(int size, int lanes = kLanes) { return (size + lanes - 1) / lanes * lanes; }
 
-inline Lanes& lanes(float* from) { return *reinterpret_cast<Lanes*>(from); }
-inline Lanes lanes(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
+template <int N = kLanes>
+typename Vector<N>::Type& lanes(float* from) { return *reinterpret_cast<typename Vector<N>::Type*>(from); }
+template <int N = kLanes>
+typename Vector<N>::Type lanes(const float* from) { return *reinterpret_cast<const typename Vector<N>::Type*>(from); }
 
 inline float largest(Lanes x) {
 #ifdef __AVX512F__
@@ -36,29 +42,28 @@ struct Matrix {
   ptrdiff_t row, column;
 };
 
-template <int R, int V>
+template <int R, int V, int N>
 inline void tile(Matrix a, const float* b, ptrdiff_t b_row, int inner, float* c, ptrdiff_t c_row, bool adds) {
-  Lanes sum[R][V];
+  typename Vector<N>::Type sum[R][V], row[V];
   for (int i = 0; i < R; ++i)
-    for (int v = 0; v < V; ++v) sum[i][v] = adds ? lanes(c + i * c_row + v * kLanes) : Lanes{};
+    for (int v = 0; v < V; ++v) sum[i][v] = adds ? lanes<N>(c + i * c_row + v * N) : typename Vector<N>::Type{};
   for (int k = 0; k < inner; ++k) {
-    Lanes row[V];
-    for (int v = 0; v < V; ++v) row[v] = lanes(b + k * b_row + v * kLanes);
+    for (int v = 0; v < V; ++v) row[v] = lanes<N>(b + k * b_row + v * N);
     for (int i = 0; i < R; ++i)
       for (int v = 0; v < V; ++v) sum[i][v] += a.data[i * a.row + k * a.column] * row[v];
   }
   for (int i = 0; i < R; ++i)
-    for (int v = 0; v < V; ++v) lanes(c + i * c_row + v * kLanes) = sum[i][v];
+    for (int v = 0; v < V; ++v) lanes<N>(c + i * c_row + v * N) = sum[i][v];
 }
 
-// c = a b, or c += a b: [rows, inner] times [inner, width], where width is a multiple of kLanes.
-template <int R = kRows>
+// c = a b, or c += a b: [rows, inner] times [inner, width], where width is a multiple of N, the lanes of a vector.
+template <int N = kLanes, int R = kRows>
 void product(Matrix a, const float* b, ptrdiff_t b_row, int rows, int inner, int width, float* c, ptrdiff_t c_row, bool adds) {
   for (; rows >= R; rows -= R, a.data += R * a.row, c += R * c_row) {
     int j = 0;
-    for (; j + 2 * kLanes <= width; j += 2 * kLanes) tile<R, 2>(a, b + j, b_row, inner, c + j, c_row, adds);
-    if (j < width) tile<R, 1>(a, b + j, b_row, inner, c + j, c_row, adds);
+    for (; j + 2 * N <= width; j += 2 * N) tile<R, 2, N>(a, b + j, b_row, inner, c + j, c_row, adds);
+    if (j < width) tile<R, 1, N>(a, b + j, b_row, inner, c + j, c_row, adds);
   }
-  if constexpr (R > 1) product<R / 2>(a, b, b_row, rows, inner, width, c, c_row, adds);
+  if constexpr (R > 1) product<N, R / 2>(a, b, b_row, rows, inner, width, c, c_row, adds);
 }
 }  // namespace bert_tf
