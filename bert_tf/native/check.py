@@ -114,11 +114,11 @@ def _low_rank(random: np.random.Generator) -> Iterator[_Case]:
 
 
 def _with_update(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor, *, weights: _Array) -> tf.Tensor:
-    return ops.plus_low_rank(lambda rows: ops.product(rows, tf.constant(weights, tf.float32)), x, down, up)
+    return ops.plus_low_rank(lambda rows: ops.product(rows, tf.constant(weights, tf.float32)), x, down, up, scaling=1.5)
 
 
 def _plain_with_update(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor, *, weights: _Array) -> tf.Tensor:
-    return tf.matmul(x, weights + tf.matmul(down, up))
+    return tf.matmul(x, weights + 1.5 * tf.matmul(down, up))
 
 
 def _gelu(random: np.random.Generator) -> Iterator[_Case]:

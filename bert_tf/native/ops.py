@@ -185,26 +185,28 @@ def _multiplied(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     return tf.matmul(x, kernel), gradient
 
 
-def plus_low_rank(multiply: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor, down: tf.Tensor, up: tf.Tensor) -> tf.Tensor:
-    """multiply(x) [N, E] + x [N, D] down [D, R] up [R, E], with gradients of x and of the narrow matrices, which are float32."""
-    return _plus_low_rank(multiply)(x, down, up)
+def plus_low_rank(
+    multiply: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor, down: tf.Tensor, up: tf.Tensor, *, scaling: float
+) -> tf.Tensor:
+    """multiply(x) + scaling x down up: rows [N, D], narrow float32 matrices [D, R] and [R, E] to [N, E].
 
+    `multiply` is a product with a matrix that is not trained.
+    """
 
-def _plus_low_rank(multiply: Callable[[tf.Tensor], tf.Tensor]) -> Callable[..., tf.Tensor]:
     @with_gradient
     def summed(x: tf.Tensor, down: tf.Tensor, up: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         base = multiply(x)
-        y, narrow = _library().bert_tf_low_rank(base=base, x=x, down=down, up=up)
+        y, narrow = _library().bert_tf_low_rank(base=base, x=x, down=down, up=up, scaling=scaling)
 
-        def gradient(upstream: tf.Tensor) -> Sequence[tf.Tensor]:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             """Adds to the gradient by the product, which is not computed at the same time: each takes all cores."""
-            (of_x,) = tf.gradients(base, x, upstream)
-            given = {"upstream": upstream, "x": x, "narrow": narrow, "down": down, "up": up}
-            return tuple(_library().bert_tf_low_rank_grad(base=of_x, **given))
+            (of_x,) = tf.gradients(base, [x], upstream)
+            inputs = {"base": of_x, "upstream": upstream, "x": x, "narrow": narrow, "down": down, "up": up}
+            return tuple(_library().bert_tf_low_rank_grad(**inputs, scaling=scaling))
 
         return y, gradient
 
-    return summed
+    return summed(x, down, up)
 
 
 def before_cast(gradient: tf.Tensor) -> tf.Tensor:

@@ -21,7 +21,7 @@ WRONG = {
     "kept": ("_check_kept", lambda right, seed, dropped, size: right(seed, dropped + 1, size)),
     "kept_weights": ("_check_kept", lambda right, seed, dropped, *where: right(seed, dropped + 1, *where)),
     "gelu": ("_gelu", lambda right, *inputs, **options: right(*inputs, **options) * 1.0001),
-    "plus_low_rank": ("_low_rank", lambda right, multiply, x, down, up: right(multiply, x, down, up * 1.001)),
+    "plus_low_rank": ("_low_rank", lambda right, *inputs, scaling: right(*inputs, scaling=scaling * 1.001)),
     "norm": ("_norm", lambda right, x, *weights, **parts: right(x + tf.stop_gradient(x * 1e-3), *weights, **parts)),
     "attention": (
         "_attention",

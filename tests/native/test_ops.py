@@ -184,13 +184,18 @@ def test_threads_change_no_bit_of_an_update(kernels):
     for threads in (1, 3):
         with tf.Graph().as_default():
             inputs = [*map(tf.constant, (x, down, up))]
-            output = kernels.plus_low_rank(lambda rows: rows[:, :40], *inputs)
+            output = kernels.plus_low_rank(lambda rows: rows[:, :40], *inputs, scaling=0.5)
             config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
             with tf1.Session(config=config) as session:
                 results.append(session.run([output, *tf.gradients(output, inputs, tf.constant(upstream))]))
     for one, other in zip(*results):
         np.testing.assert_array_equal(one, other)
     wide = np.concatenate([upstream, np.zeros((301, 10), np.float32)], axis=1)
-    expected = [x[:, :40] + x @ down @ up, wide + upstream @ up.T @ down.T, x.T @ (upstream @ up.T), (x @ down).T @ upstream]
+    expected = [
+        x[:, :40] + x @ down @ up / 2,
+        wide + upstream @ up.T @ down.T / 2,
+        x.T @ (upstream @ up.T) / 2,
+        (x @ down).T @ upstream / 2,
+    ]
     for mine, true in zip(results[0], expected):
         np.testing.assert_allclose(mine, true, atol=1e-3)

@@ -26,10 +26,10 @@ RIGHT = {
     "bert_tf_transposed": lambda: {"x": zeros(3, 4)},
     "bert_tf_gelu": lambda: {"x": zeros(3, 4), "bias": zeros(4), "exact": True},
     "bert_tf_gelu_grad": lambda: {"upstream": zeros(3, 4), "x": zeros(3, 4), "bias": zeros(4), "exact": False},
-    "bert_tf_low_rank": lambda: {"base": zeros(3, 6), "x": zeros(3, 4), "down": zeros(4, 2), "up": zeros(2, 6)},
+    "bert_tf_low_rank": lambda: {"base": zeros(3, 6), "x": zeros(3, 4), "down": zeros(4, 2), "up": zeros(2, 6), "scaling": 1.0},
     "bert_tf_low_rank_grad": lambda: {
         "base": zeros(3, 4), "upstream": zeros(3, 6), "x": zeros(3, 4), "narrow": zeros(3, 8), "down": zeros(4, 2),
-        "up": zeros(2, 6),
+        "up": zeros(2, 6), "scaling": 1.0,
     },
     "bert_tf_norm": lambda: {
         "x": zeros(3, 4), "bias": zeros(4), "kept": mask(12), "residual": zeros(3, 4), "gamma": zeros(4), "beta": zeros(4),

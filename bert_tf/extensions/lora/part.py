@@ -105,11 +105,11 @@ class LowRank(Adaptation):
             return multiply(x, kernel)
         width, wider = map(int, kernel.shape)
         down = layers.read_weight(DOWN, [width, self.rank], _uniform(width))
-        up = layers.read_weight(UP, [self.rank, wider], tf1.zeros_initializer()) * self.scaling
+        up = layers.read_weight(UP, [self.rank, wider], tf1.zeros_initializer())
         if self.native:
-            return ops.plus_low_rank(lambda rows: multiply(rows, kernel), x, down, up)
+            return ops.plus_low_rank(lambda rows: multiply(rows, kernel), x, down, up, scaling=self.scaling)
         narrow = tf.matmul(x, tf.cast(down, x.dtype))  # [N, R]
-        return multiply(x, kernel) + tf.matmul(narrow, tf.cast(up, x.dtype))
+        return multiply(x, kernel) + tf.matmul(narrow, tf.cast(up * self.scaling, x.dtype))
 
     def trains(self, variable: str) -> bool:
         return variable not in self.unchanged

@@ -1,4 +1,4 @@
-// Rows plus a product of low rank, base + (x down) up, and its gradients by x and by both matrices.
+// Rows plus a product of low rank, base + scaling (x down) up, and its gradients by x and by both matrices.
 //
 // N rows, D width of x, E width of the base, R rank. Tables and narrow rows are padded with zeros to whole vectors.
 
@@ -13,19 +13,18 @@ constexpr int kSums = 8;    // parts of sums over rows
 int64_t tiles(int64_t rows) { return (rows + kRows - 1) / kRows; }
 
 // [height, width] to [height, padded(width, lanes)].
-std::vector<float> padded_table(const float* from, int64_t height, int64_t width, int lanes) {
+std::vector<float> padded_table(const float* from, int64_t height, int64_t width, int lanes, float scale = 1.0f) {
   const int64_t stride = padded(width, lanes);
   std::vector<float> to(height * stride);
-  for (int64_t i = 0; i < height; ++i) std::copy_n(from + i * width, width, to.data() + i * stride);
+  for (int64_t i = 0; i < height; ++i) EACH(j, width) to[i * stride + j] = from[i * width + j] * scale;
   return to;
 }
 
 // [height, width] to [width, padded(height, lanes)].
-std::vector<float> padded_transposed(const float* from, int64_t height, int64_t width, int lanes) {
+std::vector<float> padded_transposed(const float* from, int64_t height, int64_t width, int lanes, float scale = 1.0f) {
   const int64_t stride = padded(height, lanes);
   std::vector<float> to(width * stride);
-  for (int64_t i = 0; i < height; ++i)
-    for (int64_t j = 0; j < width; ++j) to[j * stride + i] = from[i * width + j];
+  for (int64_t i = 0; i < height; ++i) EACH(j, width) to[j * stride + i] = from[i * width + j] * scale;
   return to;
 }
 
@@ -101,7 +100,7 @@ tensorflow::Status begun(OpKernelContext* context, Tensor** output) {
 template <typename T>
 class LowRank : public OpKernel {
  public:
-  using OpKernel::OpKernel;
+  explicit LowRank(Construction* c) : OpKernel(c), scaling_(attribute<float>(c, "scaling")) {}
 
   void Compute(OpKernelContext* context) override {
     Sizes sizes;
@@ -115,7 +114,7 @@ class LowRank : public OpKernel {
     T* y = write<T>(output);
     float* narrow = write<float>(kept);
     const std::vector<float> down = padded_table(floats(context, 2), inner, sizes.rank, kNarrow);
-    const std::vector<float> up = padded_table(floats(context, 3), sizes.rank, width, kLanes);
+    const std::vector<float> up = padded_table(floats(context, 3), sizes.rank, width, kLanes, scaling_);
     parallel(context, tiles(sizes.rows), kRows * sizes.rank * (inner + width) / 8, [&](int64_t first, int64_t last) {
       for (int64_t row = first * kRows; row < std::min(sizes.rows, last * kRows); row += kRows) {
         const int64_t count = std::min<int64_t>(kRows, sizes.rows - row);
@@ -124,12 +123,15 @@ class LowRank : public OpKernel {
       }
     });
   }
+
+ private:
+  float scaling_;
 };
 
 template <typename T>
 class LowRankGradient : public OpKernel {
  public:
-  using OpKernel::OpKernel;
+  explicit LowRankGradient(Construction* c) : OpKernel(c), scaling_(attribute<float>(c, "scaling")) {}
 
   void Compute(OpKernelContext* context) override {
     Sizes sizes;
@@ -144,7 +146,7 @@ class LowRankGradient : public OpKernel {
     const T *upstream = read<T>(context->input(1)), *x = read<T>(context->input(2));
     T* wide = write<T>(of_x);
     const std::vector<float> down = padded_transposed(floats(context, 4), inner, sizes.rank, kLanes);
-    const std::vector<float> up = padded_transposed(floats(context, 5), sizes.rank, width, kNarrow);
+    const std::vector<float> up = padded_transposed(floats(context, 5), sizes.rank, width, kNarrow, scaling_);
     const Blocks blocks(rows, kSums);
     const int64_t of_inner = sizes.rank * padded(inner), size = of_inner + sizes.rank * padded(width);
     std::vector<float> partial(blocks.count * size);  // gradients of `down`, transposed, and of `up`
@@ -170,16 +172,19 @@ class LowRankGradient : public OpKernel {
     float *to_down = write<float>(of_down), *to_up = write<float>(of_up);
     for (int64_t r = 0; r < sizes.rank; ++r) {
       EACH(i, inner) to_down[i * sizes.rank + r] = sums[r * padded(inner) + i];
-      EACH(j, width) to_up[r * width + j] = sums[of_inner + r * padded(width) + j];
+      EACH(j, width) to_up[r * width + j] = sums[of_inner + r * padded(width) + j] * scaling_;
     }
   }
+
+ private:
+  float scaling_;
 };
 
 REGISTER_OP("BertTfLowRank").Input("base: T").Input("x: T").Input("down: float").Input("up: float")
-    .Attr("T: {float, bfloat16}").Output("y: T").Output("narrow: float").SetShapeFn(shaped_as({0, -1}));
+    .Attr("scaling: float").Attr("T: {float, bfloat16}").Output("y: T").Output("narrow: float").SetShapeFn(shaped_as({0, -1}));
 REGISTER_OP("BertTfLowRankGrad").Input("base: T").Input("upstream: T").Input("x: T").Input("narrow: float").Input("down: float")
-    .Input("up: float").Attr("T: {float, bfloat16}").Output("of_x: T").Output("of_down: float").Output("of_up: float")
-    .SetShapeFn(shaped_as({0, 4, 5}));
+    .Input("up: float").Attr("scaling: float").Attr("T: {float, bfloat16}").Output("of_x: T").Output("of_down: float")
+    .Output("of_up: float").SetShapeFn(shaped_as({0, 4, 5}));
 REGISTER_BERT_TF("BertTfLowRank", LowRank);
 REGISTER_BERT_TF("BertTfLowRankGrad", LowRankGradient);
 }  // namespace bert_tf::low_rank
