@@ -24,6 +24,7 @@ from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files, log_form
 from bert_tf.io.log_form import redacted
 from bert_tf.operations.command import STOPPED
+from bert_tf.runtime import signals
 
 _UNUSABLE = 2  # an error that the user can fix
 _INTERNAL = os.EX_SOFTWARE  # 70: unexpected error
@@ -195,13 +196,13 @@ class HelpAsked(Exception):  # noqa: N818  (no error)
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
-    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C or SIGTERM.
+    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C, SIGTERM or SIGHUP.
 
     Exit status: that of `work`; 0 help; 2 an error that the user can fix; 70 an unexpected error; 75 another machine is
     gone; 130 stopped; 141 standard output was closed.
     """
     try:
-        with _sigterm_as_ctrl_c(), _threads_in_one_line() as of_threads:
+        with _ending_as_by_ctrl_c(), _threads_in_one_line() as of_threads:
             status = _done(work, help_text)
         status = status or max(of_threads, default=0)
         sys.stdout.flush()
@@ -233,22 +234,26 @@ def _said(status: int, lines: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Lets SIGTERM raise KeyboardInterrupt, so that the command deletes its temporary files, unless the program handles it."""
+def _ending_as_by_ctrl_c() -> Iterator[None]:
+    """Lets SIGTERM and SIGHUP raise KeyboardInterrupt, so that the command deletes its temporary files.
+
+    A program that handles them itself goes on to do so.
+    """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    numbers = [number for number in signals.ending() if is_main and signal.getsignal(number) is signal.SIG_DFL]
 
     def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # schedulers send several; Ctrl-C cuts the cleaning off
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)  # schedulers send several; Ctrl-C cuts the cleaning off
         signal.default_int_handler(number, frame)
 
-    signal.signal(signal.SIGTERM, stop)
+    for number in numbers:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert_tf.errors import START_AGAIN, LostPeerError, TrainingError
 from bert_tf.estimator.update import STOP, STOPS
 from bert_tf.optimization import replicas
+from bert_tf.runtime import signals
 
 if TYPE_CHECKING:
     from bert_tf.runtime.peers import Watch
@@ -25,7 +26,7 @@ DIFFERING = "watch/differing"
 
 
 class StopOnSignalHook(tf1.train.SessionRunHook):
-    """Ends training with a checkpoint after the current step on Ctrl-C or SIGTERM; a second Ctrl-C ends it at once.
+    """Ends training with a checkpoint after the current step on Ctrl-C, SIGTERM or SIGHUP; a second Ctrl-C ends it at once.
 
     A second SIGTERM does not: a scheduler sends it to all processes of a job, and their leader passes it on.
 
@@ -44,7 +45,7 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         """Installs the handlers before the graph is built; Python delivers signals to the main thread alone."""
         if self._previous or threading.current_thread() is not threading.main_thread():
             return
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, *signals.ending()):
             self._previous[number] = signal.signal(number, self._remember)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:

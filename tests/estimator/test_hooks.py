@@ -191,7 +191,25 @@ def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_g
     assert "weight" in {node.name for node in graph.node}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(autouse=True)
+def _handlers():
+    """Those of a command in a terminal; a job in the background of a shell ignores Ctrl-C."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_terminal_that_is_closed_ends_no_training_under_nohup():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    hook = StopOnSignalHook()
+    assert (take_steps([hook], on_step=signals(3, signal.SIGHUP)), hook.stopped_by) == (6, None)
+    hook.release()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(number):
     hook, before = StopOnSignalHook(), signal.getsignal(number)
     # The signal comes between two steps; the next step still ends.

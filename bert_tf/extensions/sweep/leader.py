@@ -28,7 +28,7 @@ from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.search import Search, pruned
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cgroup, diagnosis, forks, nvidia
+from bert_tf.runtime import cgroup, diagnosis, forks, nvidia, signals
 
 _PATIENCE_S = 2.0  # before retrying a run that another process holds
 _AGAIN_S = 30.0  # before another signal to a run
@@ -109,14 +109,14 @@ class Leader:
         self._keep = keep or functools.partial(table.write_table, folder)
 
     def lead(self) -> list[table.Result]:
-        """Returns the results of all runs; after Ctrl-C, SIGTERM or an error it raises when the processes have saved and ended.
+        """Returns the results of all runs; after a signal or an error it raises when the processes have saved and ended.
 
         OutputError if the folder cannot be written.
         """
         for name in (table.LOGS, RESULTS):
             atomic.make_folder(self._folder / name, follows=False)
         table.drop_damaged(self._folder)
-        with _interrupted_by_sigterm():
+        with _interrupted_by_signals():
             try:
                 self._read_results(announce=False)
                 if self._results:
@@ -309,16 +309,17 @@ def _work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None
 
 
 @contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
+def _interrupted_by_signals() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     try:
-        before = signal.signal(signal.SIGTERM, stop)
+        before = {number: signal.signal(number, stop) for number in signals.ending()}
     except ValueError:  # not the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

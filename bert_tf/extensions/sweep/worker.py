@@ -18,6 +18,7 @@ from bert_tf.extensions.sweep import held_out, table
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, EXIT_TAKEN
 from bert_tf.io import files, lock
+from bert_tf.runtime import signals
 from bert_tf.training.fine_tune import fine_tune
 
 
@@ -26,7 +27,8 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
 
     Ends with its leader: after the step, with a checkpoint.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_STOPPED))  # while it does not train; a training saves first
+    for number in signals.ending():
+        signal.signal(number, lambda *_: sys.exit(EXIT_STOPPED))  # while it does not train; a training saves first
     threading.Thread(target=_end_with_leader, daemon=True).start()
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
