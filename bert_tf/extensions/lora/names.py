@@ -25,7 +25,7 @@ HEAD, NORMS, POOLER = "head", "norms", "pooler"
 
 def parse_targets(text: str) -> tuple[str, ...]:
     """Scopes of the matrices of --lora_targets, within a layer; FlagError for an unknown one."""
-    chosen = _listed("lora_targets", text, (ALL, *TARGETS))
+    chosen = _listed("lora_targets", "matrix", text, (ALL, *TARGETS))
     if not chosen:
         raise FlagError(f"--lora_targets={text}: names no matrix")
     return tuple(scope for name, scope in TARGETS.items() if name in chosen or ALL in chosen)
@@ -33,12 +33,12 @@ def parse_targets(text: str) -> tuple[str, ...]:
 
 def parse_parts(text: str) -> tuple[str, ...]:
     """Parts of --lora_train; FlagError for an unknown one."""
-    return _listed("lora_train", text, (HEAD, NORMS, POOLER))
+    return _listed("lora_train", "part", text, (HEAD, NORMS, POOLER))
 
 
-def _listed(flag: str, text: str, known: Collection[str]) -> tuple[str, ...]:
+def _listed(flag: str, kind: str, text: str, known: Collection[str]) -> tuple[str, ...]:
     chosen = tuple(name.strip().replace(" ", "_") for name in text.split(",") if name.strip())
     for name in chosen:
         if name not in known:
-            raise FlagError(f"--{flag}: {unknown_name('part', name, known)}")
+            raise FlagError(f"--{flag}: {unknown_name(kind, name, known)}")
     return chosen

@@ -141,7 +141,7 @@ def test_targets(text, expected):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--lora_rank=8 --lora_targets=quary", "--lora_targets: unknown part 'quary'; did you mean query"),
+        ("--lora_rank=8 --lora_targets=quary", "--lora_targets: unknown matrix 'quary'; did you mean query"),
         ("--lora_rank=8 --lora_targets=,", "--lora_targets=,: names no matrix"),
         ("--lora_rank=8 --lora_train=bias", "--lora_train: unknown part 'bias'"),
         ("--lora_alpha=16", "--lora_alpha: needs --lora_rank, such as --lora_rank=8"),
