@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from bert_tf import extension, extras
 from bert_tf.batch import job
-from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
+from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules, as_trained
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import files
@@ -38,7 +38,8 @@ Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 INCOMPLETE = 3  # exit status
 
-_NO_KEYS = ("task_name", "data_dir", "data", *(row.name for row in settings_of(MachineSettings)))
+_OF_COLUMNS = tuple(row.name for row in settings_of(LabelledColumns))
+_NO_KEYS = ("task_name", "data_dir", "data", *_OF_COLUMNS, *(row.name for row in settings_of(MachineSettings)))
 
 
 def refuse_both(file: str | None, data_dir: str | None) -> None:
@@ -81,6 +82,7 @@ class EvaluateSettings:
         f"file of labelled examples of the one task; default for {CUSTOM}: --dev_file of the run",
         refuse_missing=files.refuse_missing,
     )
+    columns: LabelledColumns = group(LabelledColumns, **as_trained())
     job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
     output_dir: str = setting(None, "folder of results.tsv and results.json", required=True, written=True)
     extensions: Any = group(functools.partial(of_extensions, "evaluating"))
@@ -101,8 +103,11 @@ class EvaluateSettings:
         if "task_name" in values:
             if "data" in values and len(values["task_name"]) > 1:
                 raise FlagError("--data is a file of one task; name the files of several in a job file (--job)")
-            data = values.get("data_dir"), None, values.get("data")
+            columns = read_settings(LabelledColumns, {name: values[name] for name in _OF_COLUMNS if name in values})
+            data = values.get("data_dir"), None, values.get("data"), columns
             keys["tasks"] = tuple(TaskEntry(name, *data) for name in values["task_name"])
+        elif of_columns := [name for name in _OF_COLUMNS if name in values]:
+            raise FlagError(f"--{of_columns[0]}: add --task_name; in a job file it is a key of a task")
         elif "data_dir" in values or "data" in values:
             what = "data_dir is the folder" if "data_dir" in values else "data is a file"
             raise FlagError(f"--{what} of a task: add --task_name")
