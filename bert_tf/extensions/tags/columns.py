@@ -49,6 +49,7 @@ DOCUMENT = "-DOCSTART-"  # begins the line that begins a document
 _BLANKS = re.compile(" +")
 _COMMENT = "#"
 _JUDGED = 3  # words of a sentence that shows whether they are words
+_OF_TEXTS = "; if lines are texts, not words, add --raw_text"
 _NO_WORD = " \t\r"  # blanks that are no word, as U+00A0 is
 _RANGE, _EMPTY_NODE = re.compile(r"(\d+)-(\d+)"), re.compile(r"(\d+)\.\d+")  # of CoNLL-U, in the column of numbers
 
@@ -102,6 +103,7 @@ class ColumnFile:
         path, now = text_lines.path_of(source), _Open()
         first, lines = _first_row(text_lines.lines(source))
         width = len(_cells(first))
+        remedy = _OF_TEXTS if self.tag_column is None and divider(first) == " " else ""
         for line in lines:
             if isinstance(line, Line) and not now.lines and _is_comment(line.text, first):
                 now.before.append(line.text)
@@ -121,7 +123,7 @@ class ColumnFile:
             row = _cells(line.text)
             problem = self._problem(row, width)
             if problem:
-                now.problem = DataError(problem, path, line.number)
+                now.problem = DataError(problem + remedy, path, line.number)
                 continue
             if self._is_no_word(row, len(now.lines)):
                 now.skipped.append(line.text)

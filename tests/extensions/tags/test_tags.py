@@ -160,6 +160,14 @@ def test_to_predict_lines_are_kept_and_a_row_that_is_skipped_takes_its_sentence_
     assert [str(problem).partition(": not UTF-8")[0] for problem in problems] == [f"{path}:4"]
 
 
+def test_texts_that_are_read_as_rows_of_words_name_the_flag(tmp_path):
+    task, _ = own(tmp_path, CONLL)
+    (tmp_path / "plain.txt").write_text("Mara flew to Tovik\nAnna slept\n")
+    problems = []
+    list(task.stream(tmp_path / "plain.txt", "test", problems.append))
+    assert str(problems[0]).endswith("2: 2 columns, expected 4, as in the first row; if lines are texts, not words, add --raw_text")
+
+
 def test_texts_to_predict_become_words_with_their_characters(tmp_path):
     task, path = own(tmp_path, CONLL, raw_text=True)
     path.write_bytes(b"Hi, Bo\n\n\xff\n")
