@@ -206,7 +206,7 @@ def features(run: Run, split: str) -> Features:
         *(columns.lengths.mean(), columns.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
-    _say_truncated(run, split, columns)
+    _say_truncated(run, split, columns.truncated / max(len(whole.examples) if part else columns.examples, 1))
     _say_unknown(split, columns, run.vocabulary)
     if trains:
         _say_left_out(split, examples, columns)
@@ -249,14 +249,13 @@ def _describe(run: Run, split: str, columns: Features, longest: int) -> None:
         describe.keep_examples(run.results_dir, split, lines)
 
 
-def _say_truncated(run: Run, split: str, columns: Features) -> None:
+def _say_truncated(run: Run, split: str, share: float) -> None:
     longest = run.spec.data.max_seq_length
-    if columns.truncated > MANY_TRUNCATED * columns.examples:
-        share = 100 * columns.truncated / columns.examples
+    if share > MANY_TRUNCATED:
         others = " or ".join(rule for rule in (WINDOWS, HEAD_TAIL) if rule != run.spec.data.long_text)
         raised = "raise it, or " if longest < run.config.max_position_embeddings else ""
         remedy = f"{raised}add --long_text={others} (docs/tasks.md)"
-        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; %s", split, share, longest, remedy)
+        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; %s", split, 100 * share, longest, remedy)
 
 
 def _say_unknown(split: str, columns: Features, vocabulary: Vocabulary) -> None:

@@ -25,7 +25,6 @@ _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
 _COSTED = 12  # runs whose time tables are shown
 _DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
-_OF_RUNS = (run_layout.RECORD, run_layout.METRICS, run_layout.RESULTS)
 _OF_MODEL = "bert_config"
 _DIGEST = "_sha256"
 _NONE = "-"
@@ -45,12 +44,12 @@ def _start_vega() -> None:
 
 @WALL.span("page")
 def write_of_run(folder: Path) -> None:
-    """Writes the page of a run that ends, if the folder holds more than predictions; failure is only a warning."""
-    if not any((folder / name).is_file() for name in _OF_RUNS):
-        return
+    """Writes the page of a run or series that ends, if the folder holds more than predictions; failure is only a warning."""
     try:
         write(folder / run_layout.PAGE, run_files.read_runs([folder]))
         log.info("the report is %s", folder / run_layout.PAGE)
+    except run_files.NoRunError:
+        return
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
         log.warning("no %s: %s", run_layout.PAGE, reason)

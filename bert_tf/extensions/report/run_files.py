@@ -188,6 +188,10 @@ def _end(path: str, keep: int, mark: str) -> str:
     return path if match is None else (match[1] or "") + mark + "/".join(Path(match[2]).parts[1:][-keep:])
 
 
+class NoRunError(OutputError):
+    """A folder holds neither a run nor a series."""
+
+
 def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Reads runs; the folder of a series stands for its runs. Raises OutputError if a folder holds no readable run."""
     try:
@@ -216,7 +220,7 @@ def _runs(folder: Path) -> Iterator[Path]:
     else:
         names = (RECORD, METRICS, RESULTS, *(f"{kind.prefix}*/{RECORD}" for kind in _series() if kind.prefix))
         what = files.missing_folder(folder) or f"holds no run: none of {', '.join(names)}"
-        raise OutputError(f"{folder}: {what}; name the --output_dir of a training")
+        raise NoRunError(f"{folder}: {what}; name the --output_dir of a training")
 
 
 def _numbered_runs(folder: Path, kind: Series) -> list[Path]:

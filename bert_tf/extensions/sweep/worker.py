@@ -18,6 +18,7 @@ from bert_tf.extensions.sweep import held_out, table
 from bert_tf.extensions.sweep.plan import PlannedRun
 from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, EXIT_TAKEN
 from bert_tf.io import files, lock
+from bert_tf.profiling.wall_clock import WALL
 from bert_tf.runtime import signals
 from bert_tf.training.fine_tune import fine_tune
 
@@ -30,6 +31,7 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
     for number in signals.ending():
         signal.signal(number, lambda *_: sys.exit(EXIT_STOPPED))  # while it does not train; a training saves first
     threading.Thread(target=_end_with_leader, daemon=True).start()
+    WALL.restart()  # the process is as old as the fork server
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

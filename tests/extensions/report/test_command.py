@@ -142,6 +142,9 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, mon
 def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_path, caplog, monkeypatch):
     results.write_page(tmp_path)  # holds no run, but may hold predictions
     assert not caplog.text
+    example.finished(tmp_path / "series" / "seed-1", seed=1)
+    results.write_page(tmp_path / "series")
+    assert (tmp_path / "series/report.html").is_file()
     taken = example.begun(tmp_path / "taken")
     (taken / "report.html").mkdir()
     results.write_page(taken)

@@ -65,6 +65,10 @@ def table(file, tmp_path_factory):
     text = (folder / "sweep.tsv").read_text()
     assert len(text.splitlines()) == RUNS + 1
     assert trainings(folder) == [1] * RUNS
+    clocks = [json.loads(path.read_text())["wall"] for path in folder.glob("*/timing.json")]
+    assert max(clock["parts"]["start"] for clock in clocks) < min(
+        clock["seconds"] for clock in clocks
+    )  # not since the server began
     return text
 
 

@@ -165,7 +165,9 @@ def test_texts_that_are_read_as_rows_of_words_name_the_flag(tmp_path):
     (tmp_path / "plain.txt").write_text("Mara flew to Tovik\nAnna slept\n")
     problems = []
     list(task.stream(tmp_path / "plain.txt", "test", problems.append))
-    assert str(problems[0]).endswith("2: 2 columns, expected 4, as in the first row; if lines are texts, not words, add --raw_text")
+    assert str(problems[0]).endswith(
+        "2: 2 columns, expected 4, as in the first row; if lines are texts, not words, add --raw_text"
+    )
 
 
 def test_texts_to_predict_become_words_with_their_characters(tmp_path):
