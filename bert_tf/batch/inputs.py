@@ -120,6 +120,13 @@ def chunked(
         report.settle()
 
 
+def refuse_other_task(task_name: str | None, record: Mapping[str, Any], prefix: str) -> None:
+    """Raises FlagError if a checkpoint was trained on another task than that of a flag."""
+    trained_on = record.get("task_name")
+    if task_name is not None and trained_on not in (None, canonical_name(task_name)):
+        raise FlagError(f"--task_name={task_name}: {prefix} was trained on {trained_on}; leave the flag out")
+
+
 def inputs(
     trained: Trained,
     columns: Columns,
@@ -134,9 +141,7 @@ def inputs(
     Raises CheckpointError if labels are unknown or their number differs, FlagError for an unknown or different task, or for
     rules of another family.
     """
-    trained_on = trained.record.get("task_name")
-    if task_name is not None and trained_on not in (None, canonical_name(task_name)):
-        raise FlagError(f"--task_name={task_name}: {trained.prefix} was trained on {trained_on}; leave the flag out")
+    refuse_other_task(task_name, trained.record, trained.prefix)
     record = trained.record
     if task_name is not None:
         task = get_task(task_name)

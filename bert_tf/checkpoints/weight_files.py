@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-import safetensors
 
 from bert_tf import extension
 from bert_tf.checkpoints import model_formats
@@ -31,6 +29,8 @@ class Entry(NamedTuple):
     @property
     def bytes(self) -> int:
         """Size of the values; 0 for strings."""
+        import ml_dtypes  # a folder is searched for weights where neither this nor safetensors is installed
+
         kinds: Mapping[str, Any] = {"bfloat16": ml_dtypes.bfloat16}
         with contextlib.suppress(TypeError):
             return math.prod(self.shape) * int(np.dtype(kinds.get(self.dtype, self.dtype)).itemsize)
@@ -135,6 +135,8 @@ class _Safetensors:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
+        import safetensors
+
         try:
             files.check_plain(self._path)
             with safetensors.safe_open(self._path, framework="numpy") as file:

@@ -23,7 +23,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import Family, Splits, Submission, Task
-from bert_tf.tasks.registry import canonical_name, folder_name, get_task
+from bert_tf.tasks.registry import folder_name, get_task
 from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def find(
     model suffices unless it `needs_head`.
     """
     from bert_tf.batch import loading
+    from bert_tf.batch.inputs import refuse_other_task
     from bert_tf.estimator import run_folder
 
     if name is None:
@@ -92,9 +93,10 @@ def find(
     prefix = _only_match(os.fspath(name)) or str(checkpoint_of(name, environment=environment))
     if not needs_head:
         return loading.load_encoder(prefix, overrides)
-    if isinstance(task, str) and canonical_name(task) == run_folder.trained(Path(prefix).parent).get("task_name"):
-        task = None
-    task = get_task(task) if isinstance(task, str) else task
+    if isinstance(task, str):
+        record = run_folder.trained(Path(prefix).parent)
+        refuse_other_task(task, record, prefix)
+        task = None if "task_name" in record else get_task(task)
     model = loading.load(prefix, overrides, family=None if task is None else task.family)
     return model if task is None else dataclasses.replace(model, given_task=task)
 

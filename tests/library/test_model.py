@@ -257,6 +257,13 @@ def in_a_fork(work) -> str:
     return text
 
 
+def test_a_task_other_than_that_of_the_run_is_refused(run):
+    with pytest.raises(FlagError, match=r"--task_name=RTE: .*was trained on MRPC; leave the flag out"):
+        bert_tf.load(run, task="RTE")
+    with bert_tf.load(run, task="mrpc") as model:
+        assert model.task.name == "MRPC"
+
+
 @pytest.mark.filterwarnings("ignore:.*fork")
 @pytest.mark.parametrize("uses", [*USES, "another model", "training"])
 def test_a_child_that_is_forked_after_its_parent_computed_is_told_so(model, run, uses):
