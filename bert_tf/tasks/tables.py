@@ -52,16 +52,17 @@ _DIVIDED = {
     CSV: "; cells are separated by commas, and a text with commas is in quotes",
     _SEMICOLONS: "; cells are separated by semicolons, as in the first line, and a text with semicolons is in quotes",
 }
+_UNQUOTE = "add --file_format=quoted_tsv"
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)+"')  # a cell of CSV that holds a quote
 _IN_QUOTES = (
-    "a cell is quoted as pandas does it, where TSV has no quoting: add --file_format=quoted_tsv,"
-    " or tsv if the quotes belong to the text"
+    f"a cell is quoted as pandas does it, where TSV has no quoting: {_UNQUOTE}," " or tsv if the quotes belong to the text"
 )
+_WITH_COMMA = re.compile(r'"[^"]*,[^"]*"')  # a cell as Excel saves it as text with tabs, or a quotation
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
 _ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
 # Other characters that divide the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {
-    "\t": ", which tabs divide: add --file_format=tsv",
+    "\t": ", which tabs divide: add --file_format=quoted_tsv",
     ";": ", which ';' divides: write sep=; in a line above it",
     "|": ", which '|' divides: write commas instead",
 }
@@ -339,8 +340,14 @@ def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row 
 
 
 def _named_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    is_said = False
     for row in _tsv(lines, path):
         is_quoted = not isinstance(row, DataError) and any(map(_QUOTED.fullmatch, row.cells))
+        if not is_said and not isinstance(row, DataError) and any(map(_WITH_COMMA.fullmatch, row.cells)):
+            is_said = True
+            _LOG.warning(
+                "%s:%d: a cell is in quotes, which belong to its text; if Excel wrote them, %s", path, row.line, _UNQUOTE
+            )
         yield DataError(_IN_QUOTES, path, cast(_Row, row).line) if is_quoted else row
 
 

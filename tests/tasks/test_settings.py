@@ -94,7 +94,7 @@ def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(tmp_path):
     assert said.labels == ("0", "1", "class")
 
 
-@pytest.mark.parametrize(("word", "warns"), [("text", True), (" Sentence1 ", True), ("A sentence.", False)])
+@pytest.mark.parametrize(("word", "warns"), [("text", True), ("Message", True), (" Sentence1 ", True), ("A sentence.", False)])
 def test_a_header_of_a_test_file_read_by_number_is_recognized_by_a_usual_name(tmp_path, caplog, word, warns):
     path = tmp_path / "test.csv"
     path.write_text(f"{word}\na\n")
@@ -133,6 +133,16 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("text,label\na,0\nb,2\n", _KNOWN, f":3: unknown label '2'; known are 0, 1{_MEANT}"),
         ("text,label\na,0\nb,1.0\n", _KNOWN, f":3: unknown label '1.0'; known are 0, 1{_ALIKE.format('1')}"),
         ("text,label\na,X\n", {"labels": "x,y"}, f":2: unknown label 'X'; known are x, y{_ALIKE.format('x')}"),
+        (
+            "text,label\na,cafe\u0301\n",
+            {"labels": "caf\u00e9,x"},
+            f":2: unknown label 'cafe\u0301'; known are caf\u00e9, x{_ALIKE.format('caf\u00e9')}",
+        ),
+        (
+            "text,label\na,x;y\nb,y;z\nc,x;z\nd,x\n",
+            {"problem": MULTI_LABEL},
+            ": the labels look like several divided by ';': add",
+        ),
         ("text,label\n", _KNOWN, ": no examples below the header line"),
         ("words,class\nx,1\n", {**_NUMBERED, **_KNOWN}, f":1: unknown label 'class'; known are 0, 1{_HEADER}"),
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
@@ -340,13 +350,14 @@ def test_all_rows_that_cannot_be_used_are_counted_and_left_out_where_that_is_ask
         ({"positive": 5, "negative": 5, "male": 5, "female": 5}, None, None),
         ({"caf\u00e9": 5, "cafe\u0301": 5, "x": 5}, None, "'cafe\u0301' (5) and 'caf\u00e9' (5)"),
         ({"x": 5, "x\u200b": 5}, None, "'x' (5) and 'x\\u200b' (5)"),
+        ({"1": 5, "1.0": 5, "2": 5, "10": 5}, None, "'1' (5) and '1.0' (5)"),
     ],
 )
 def test_labels_that_may_be_mistakes_are_named(tmp_path, caplog, counts, few, near):
     made = task(tmp_path, "text,label\n" + "".join(f"a,{label}\n" * count for label, count in counts.items()))
     assert set(made.labels) == set(counts)
     expected = [f"labels with few rows: {few}; list the intended labels with --labels"] * bool(few)
-    expected += [f"labels one letter apart, which may be one: {near}"] * bool(near)
+    expected += [f"labels one letter apart, or one number, which may be one: {near}"] * bool(near)
     assert [message.partition(".csv: ")[2] for message in caplog.messages] == expected
     caplog.clear()
     assert task(tmp_path, "text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels  # those that are listed are meant

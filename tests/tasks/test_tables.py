@@ -207,6 +207,13 @@ def test_quotes_of_pandas_in_tsv_are_read_or_left_if_a_format_says_so(tmp_path):
     assert cells(write(tmp_path, b'x\n"The ""rain"" fell."\n'), "x", form="tsv") == [['"The ""rain"" fell."']]
 
 
+def test_quotes_of_excel_in_tsv_are_said_once(tmp_path, caplog):
+    path = write(tmp_path, b'x\ty\n"rain, again"\t1\n"a, b"\t"c, d"\n')
+    assert cells(path, "x") == [['"rain, again"'], ['"a, b"']]
+    said = f"{path}:2: a cell is in quotes, which belong to its text; if Excel wrote them, add --file_format=quoted_tsv"
+    assert caplog.messages == [said]
+
+
 # Rows that are no lines
 
 
@@ -352,7 +359,7 @@ def test_a_blank_after_each_comma_of_the_first_line_is_no_part_of_a_cell(tmp_pat
         (b"a, b;x\n", ":1: no column 'y'; the header line reads a | b;x, which ';' divides: write sep=; in a line above it"),
         (b"x;y\n1;2;3\n", ":2: 3 cells, expected 2; cells are separated by semicolons, as in the first line"),
         (b"text|x\n", ":1: no column 'y'; the header line reads text|x, which '|' divides: write commas instead"),
-        (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
+        (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=quoted_tsv"),
         (b"text\n", ":1: no column 'y'; the header line reads text"),
         (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
     ],

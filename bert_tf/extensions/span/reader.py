@@ -54,7 +54,9 @@ class SpanExample:
 
 
 QUESTION, CONTEXT, ANSWER, START, ID, TITLE = "question", "context", "answer", "start", "id", "title"
-_ANSWERS, _LISTS = "answers", {"text": ANSWER, "answer_start": START}  # of `datasets`
+_START_OF_SQUAD = "answer_start"
+_ANSWERS, _LISTS = "answers", {"text": ANSWER, _START_OF_SQUAD: START}  # of `datasets`
+_MISPLACED = "answers not found at their start (without one: not exactly once in the context)"
 _ORDER = (QUESTION, CONTEXT, ANSWER, START)  # of rows that are sequences
 
 
@@ -165,14 +167,16 @@ class Reader:
         table = tables.open_table(source, form=self.file_format)
         answer = ANSWER if table.has(ANSWER) or not table.has(_ANSWERS) else _ANSWERS
         wanted = [QUESTION, CONTEXT, *([answer] if split != TEST else [])]
-        optional = [ID, TITLE, *([START] if split != TEST else [])]
+        optional = [ID, TITLE]
         ids = table.ids(self.id_column, needed=split == TEST and self.needs_ids, usual=ID)
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
+        if split != TEST and (start := next(filter(table.has, (START, _START_OF_SQUAD)), None)):
+            column_of[START] = start
         if ids:
             column_of[ID] = ids[0]
 
         def make(line: int, row: list[Any]) -> SpanExample:
-            values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}
+            values = {name: None if cell == "" and name not in wanted else cell for name, cell in zip(column_of, row)}
             return to_example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
 
         return table.read_rows(list(column_of.values()), make, report)
@@ -268,11 +272,13 @@ def _watched(examples: Iterable[SpanExample], source: Source) -> Iterator[SpanEx
         if example.is_misplaced:
             misplaced.append(example.guid)
         yield example
+    if misplaced and len(misplaced) == total:
+        raise DataError(f"no row can be trained on: {_MISPLACED}", source)
     if misplaced:
         shown = ", ".join(misplaced[:_SHOWN]) + (", ..." if len(misplaced) > _SHOWN else "")
         _LOG.warning(
-            "%s: answers not found at their start, so not trained on: %d of %d: %s",
-            *(source, len(misplaced), total, shown),
+            "%s: %s, so not trained on: %d of %d: %s",
+            *(source, _MISPLACED, len(misplaced), total, shown),
         )
 
 

@@ -19,12 +19,14 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.sentence.family import SentenceFamily, usual_separator
+from bert_tf.tasks.sentence.family import SEPARATORS, SentenceFamily, usual_separator
 from bert_tf.tasks.sentence.rows import USUAL_TEXTS, Label, RowColumns, SentenceExample, usual_texts
 from bert_tf.tasks.settings import CUSTOM, CustomSettings, listed_labels
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
-_USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
+# Names of columns of texts, in a header line.
+_HEADERS = {name for names in USUAL_TEXTS for name in names}
+_HEADERS |= {"body", "comment", "content", "description", "document", "message", "question", "review", "subject", "title"}
 
 _LIST_THEM = "list all labels with --labels"
 _FEW = 10  # maximum classes with numbers as names, such as ratings
@@ -114,7 +116,7 @@ class CustomTask(FileTask):
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
             joined_texts = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
             missing.update(set(filter(cells.is_missing, row[: ends[-1]])))
-            if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
+            if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _HEADERS:
                 _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
                 label = self._label_column.label(row[ends[-1]], known) if labels else None
@@ -248,6 +250,9 @@ class LabelColumn:
         problem = cells.problem_of_bits([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
         if problem:
             raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
+        if self.kind == MULTI_LABEL and all(len(names) < 2 for _, names in rows) and (other := _divider(counts)):
+            divided = f"the labels look like several divided by {other!r}: add --label_separator='{other}'"
+            raise DataError(f"{divided}; if they are names, {_LIST_THEM}", table.path)
         if problem := self.ambiguous(counts):
             raise DataError(problem, table.path)
         warn_of_labels(counts, table.path)
@@ -297,25 +302,38 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     near = [f"{label!r} ({counts[label]}) and {other!r} ({counts[other]})" for label, other in _near(counts)]
     if near:
         listing = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
-        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, listing)
+        _LOG.warning("%s: labels one letter apart, or one number, which may be one: %s", source, listing)
+
+
+def _divider(labels: Collection[str]) -> str | None:
+    """The separator that divides names of labels into fewer, which recur."""
+    for separator in SEPARATORS:
+        parts = {part.strip() for label in labels for part in label.split(separator)}
+        if len(parts) < len(labels):
+            return separator
+    return None
 
 
 def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yields pairs that differ by a letter, a transposition or case, but not by a digit (group1, group2)."""
+    """Yields pairs that differ by a letter, a transposition, case or a number's form, but not by a digit (group1, group2)."""
     seen: dict[str, set[str]] = collections.defaultdict(set)  # by a name without one of its letters
     for name in sorted(names):
-        folded = "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter not in _INVISIBLE)
-        cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
+        folded = _folded(name)
+        is_word = _SHORTEST <= len(folded) <= _LONGEST and not _NUMBER.fullmatch(name)
+        cut = range(len(folded)) if is_word else ()
         keys = {folded, *(folded[:position] + folded[position + 1 :] for position in cut)}
         others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}
+        others |= {other for other in seen[folded] if _folded(other) == folded}
         yield from ((other, name) for other in sorted(others))
         for key in keys:
             seen[key].add(name)
 
 
 def _folded(name: str) -> str:
-    """A label without its case, a number without its form: 1.0 and 1 are the same."""
-    return str(float(name)) if _NUMBER.fullmatch(name) else name.casefold()
+    """A label without case, invisible letters and forms of a letter, a number without its form: 1.0 and 1 are the same."""
+    if _NUMBER.fullmatch(name):
+        return str(float(name))
+    return "".join(letter for letter in unicodedata.normalize("NFKC", name).casefold() if letter not in _INVISIBLE)
 
 
 def are_numbers(names: Iterable[str]) -> bool:

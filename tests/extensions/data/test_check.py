@@ -96,7 +96,11 @@ DESCRIBED = {
     "answers elsewhere": (
         f"{OWN} --problem=span",
         {"a.csv": ["question,context,answer,start", "who?,a red fox,fox,6", "why?,a red fox,fox,1"]},
-        ("  warning        answers not found at their start, so not trained on: 1 of 2: train-3", ONE_WARNING),
+        (
+            "  warning        answers not found at their start (without one: not exactly once in the context),"
+            " so not trained on: 1 of 2: train-3",
+            ONE_WARNING,
+        ),
     ),
     "repeated and contradicting texts": (
         OWN,

@@ -83,6 +83,7 @@ LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
         (READER, "train", "a.jsonl", LISTED, ONE),
         (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4\n", ONE),
         (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4.0\n", ONE),
+        (READER, "train", "a.csv", "id,title,question,context,answer,answer_start\nq1,Foxes,who?,red fox,fox,4\n", ONE),
         (READER, "train", "a.tsv", "start\tanswer\tcontext\tquestion\tid\ttitle\n4\tfox\tred fox\twho?\tq1\tFoxes\n", ONE),
         (READER, "train", "a.csv", "question,context,answer\nwho?,red fox,fox\n", UNNAMED),
         (READER_2, "train", "a.csv", "question,context,answer,start\nwho?,red fox,,\n",
@@ -170,7 +171,10 @@ def test_bad_questions_can_be_left_out_and_answers_that_are_elsewhere_are_named_
     assert len(list(READER(path, "dev"))) == 3
     assert not caplog.messages
     assert len(list(READER(path, "train"))) == 3
-    assert caplog.messages == [f"{path}: answers not found at their start, so not trained on: 2 of 3: b, c"]
+    misplaced = "answers not found at their start (without one: not exactly once in the context)"
+    assert caplog.messages == [f"{path}: {misplaced}, so not trained on: 2 of 3: b, c"]
+    path = written(tmp_path, squad(question(id="b", **bad)))
+    assert refusal(DataError, lambda: list(READER(path, "train"))) == f"{path}: no row can be trained on: {misplaced}"
 
 
 def test_one_article_at_a_time_is_in_memory(tmp_path):
