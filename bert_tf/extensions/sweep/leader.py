@@ -137,7 +137,7 @@ class Leader:
 
     @property
     def _total(self) -> int:
-        return self._search.total if self._search else len(self._runs)
+        return max(self._search.total if self._search else 0, len(self._runs))
 
     def _read_results(self, *, announce: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
@@ -228,11 +228,13 @@ class Leader:
                 if status == table.EXIT_DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue
-            if run.name in self._pruned:
+            if run.name in self._pruned and self._search and not self._search.is_trained(run):
                 table.write(self._folder, pruned(run, self._folder))
                 continue
             self._waiting[run.name] = run
-            if status == table.EXIT_TAKEN:
+            if run.name in self._pruned:  # it took its last step while the signal was on its way
+                self._pruned.discard(run.name)
+            elif status == table.EXIT_TAKEN:
                 self._not_before[run.name] = time.monotonic() + _PATIENCE_S
             else:
                 self._note_killed(run, status)
@@ -247,7 +249,10 @@ class Leader:
 
     def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
         metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
-        trained = f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
+        ending = (
+            " (stopped early)" if result.pruned else f" in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
+        )
+        trained = f"{', '.join(metrics)}{ending}"
         text = f"failed: {result.error}" if result.error else trained
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 

@@ -8,9 +8,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from bert_tf import extras
+from bert_tf import extras, run_layout
 from bert_tf.errors import FlagError
 from bert_tf.estimator import evaluations
+from bert_tf.estimator.run_folder import SCHEDULE
+from bert_tf.extensions.report import run_files
 from bert_tf.extensions.sweep import plan, table
 from bert_tf.extensions.sweep.plan import PlannedRun, SweepFile
 from bert_tf.io import lock
@@ -150,7 +152,13 @@ class Search:
             return False
         trial = self._optuna.trial.Trial(study, known._trial_id)
         trial.report(float(lines[-1].get(run.metric) or 0.0), step)
-        return bool(trial.should_prune())
+        return bool(trial.should_prune()) and not self.is_trained(run)
+
+    def is_trained(self, run: PlannedRun) -> bool:
+        """Whether a run was evaluated after its last step: what is left of it is saved in seconds."""
+        record = run_files.read_object(self._folder / run.name / run_layout.RECORD) or {}
+        lines = evaluations.read_evaluations(self._folder / run.name, up_to=_LARGEST_STEP)
+        return bool(lines) and evaluations.step_of(lines[-1]) == run_files.mapping(record, SCHEDULE).get("steps")
 
     def _begun(self, study: Any) -> list[Any]:
         """Trials of a study, without settings that wait to be trained."""
@@ -167,13 +175,13 @@ class Search:
         for name, row in self._file.ranges.items():
             numbers = "whole numbers" if isinstance(row.low, int) else "numbers"
             ranges[name] = f"a range of {numbers}, {'with' if row.log else 'without'} log"
-        for attribute, now in (("lists", lists), ("ranges", ranges)):
+        for attribute, now in (("lists", lists), ("ranges", ranges), ("seeds", {"seed": self._file.seeds[0]})):
             earlier = study.user_attrs.get(attribute)
             if earlier is None:
                 study.set_user_attr(attribute, now)
             elif earlier != now:
                 name = next(name for name in {**earlier, **now} if earlier.get(name) != now.get(name))
-                was, is_now = earlier.get(name, f"none of its {attribute}"), now.get(name, f"none of the {attribute}")
+                was, is_now = (of.get(name, f"none of its {attribute}") for of in (earlier, now))
                 problem = f"{name}: was {was} in the search of {self._folder}, now {is_now}"
                 raise FlagError(f"{problem}; name another --output_dir")
 

@@ -110,10 +110,14 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
         folder.mkdir()
         value = 0.9 - 0.02 * number  # each worse than all before
         evaluations.write(folder, [evaluations.line(5, {"eval_accuracy": value, "eval_loss": 0.5})])
+    (tmp_path / "sweep" / runs[-2].name / "run_config.json").write_text('{"schedule": {"steps": 5}}')  # its last step
     stopped = [number for number, run in enumerate(runs) if search.lags(run)]
     assert stopped[-1] == 19
+    assert 18 not in stopped
     assert 0 not in stopped
     assert not search.lags(runs[-1])  # without a new evaluation nothing is decided
+    assert search.is_trained(runs[-2])
+    assert not search.is_trained(runs[-1])
     result = pruned(runs[-1], tmp_path / "sweep")
     assert (result.steps, result.metrics["eval_accuracy"], result.pruned) == (5, pytest.approx(0.52), True)
     finish(search, result)
@@ -154,7 +158,7 @@ def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
     begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
     for ranges, now in (
         ({"learning_rate": Range(1e-5, 1e-3)}, "a range of numbers, without log"),
-        ({}, "none of the ranges"),
+        ({}, "none of its ranges"),
     ):
         with pytest.raises(
             BertError, match=f"^learning_rate: was a range of numbers, with log in the search of .*, now {now};"
@@ -162,6 +166,8 @@ def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
             begin(file=dataclasses.replace(FILE, ranges=ranges))
     with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
         begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
+    with pytest.raises(BertError, match=r"^seed: was 1 in the search of .*, now 7; name another"):
+        begin(file=dataclasses.replace(FILE, seeds=(7,)))
 
 
 def test_evaluation_at_the_end_alone_stops_no_run(begin):
