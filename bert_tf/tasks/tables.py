@@ -55,7 +55,7 @@ _DIVIDED = {
 _UNQUOTE = "add --file_format=quoted_tsv"
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)+"')  # a cell of CSV that holds a quote
 _IN_QUOTES = (
-    f"a cell is quoted as pandas does it, where TSV has no quoting: {_UNQUOTE}," " or tsv if the quotes belong to the text"
+    f"a cell is quoted as pandas does it, where TSV has no quoting: {_UNQUOTE}, or tsv if the quotes belong to the text"
 )
 _WITH_COMMA = re.compile(r'"[^"]*,[^"]*"')  # a cell as Excel saves it as text with tabs, or a quotation
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
