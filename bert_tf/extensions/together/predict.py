@@ -49,6 +49,8 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
         raise FlagError("--average_outputs: takes a pattern, not several models, such as --checkpoint='RUN/fold-*'")
     if settings.machine.engine != TENSORFLOW and model_formats.file_of(names[0]) is None:
         raise FlagError(f"--engine={settings.machine.engine}: several checkpoints are computed by TensorFlow; leave it out")
+    if any(PIPE in (pair.input, pair.output) for pair in settings.files):
+        raise FlagError(f"--checkpoint: several models read and write files, no pipe; name files, or one model, as {names[0]}")
     folders = names_of(names, "and their predictions would be one file")
     return [
         dataclasses.replace(settings, checkpoint=name, files=tuple(_of_model(pair, folder) for pair in settings.files))
@@ -58,8 +60,6 @@ def _of_models(settings: PredictSettings) -> list[PredictSettings]:
 
 def _of_model(pair: FilePair, name: str) -> FilePair:
     """The pair of one of several models, whose name is in that of the output: predictions-NAME.tsv."""
-    if PIPE in (pair.input, pair.output):
-        raise FlagError(f"--checkpoint: several models read and write files, no pipe; leave out {name} or name files")
     path = Path(pair.output)
     stem, dot, suffixes = path.name.partition(".")
     return dataclasses.replace(pair, output=str(path.with_name(f"{stem}-{name}{dot}{suffixes}")))

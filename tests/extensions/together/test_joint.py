@@ -162,7 +162,7 @@ def test_each_file_has_the_bytes_of_its_own_model(runs, tmp_path):
         ("{a},{nowhere}", [], "no checkpoint of this name"),
         ("{a},{copy}", [], "two models are named head, and their predictions would be one file; give a link to the folder"),
         ("{a},{b}", ["--average_outputs"], "--average_outputs: takes a pattern, not several models"),
-        ("{a},{b}", ["--output=-"], "--checkpoint: several models read and write files, no pipe"),
+        ("{a},{b}", ["--output=-"], "several models read and write files, no pipe; name files, or one model, as "),
         ("{a},{b}", ["--engine=onnxruntime"], "--engine=onnxruntime: several checkpoints are computed by TensorFlow"),
     ],
 )
