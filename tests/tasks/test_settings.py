@@ -136,7 +136,7 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         (
             "text,label\na,cafe\u0301\n",
             {"labels": "caf\u00e9,x"},
-            f":2: unknown label 'cafe\u0301'; known are caf\u00e9, x{_ALIKE.format('caf\u00e9')}",
+            ":2: unknown label 'cafe\u0301'; known are caf\u00e9, x" + _ALIKE.format("caf\u00e9"),
         ),
         (
             "text,label\na,x;y\nb,y;z\nc,x;z\nd,x\n",
