@@ -143,6 +143,11 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
             {"problem": MULTI_LABEL},
             ": the labels look like several divided by ';': add",
         ),
+        (
+            "text,label\na,x\nb,x|y\nc,y|z\nd,x\n",
+            {"problem": MULTI_LABEL},
+            ": the labels look like several divided by '|': add",
+        ),
         ("text,label\n", _KNOWN, ": no examples below the header line"),
         ("words,class\nx,1\n", {**_NUMBERED, **_KNOWN}, f":1: unknown label 'class'; known are 0, 1{_HEADER}"),
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),

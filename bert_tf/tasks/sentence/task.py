@@ -306,10 +306,10 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
 
 
 def _divider(labels: Collection[str]) -> str | None:
-    """The separator that divides names of labels into fewer, which recur."""
+    """The separator that divides names of labels into others, no more than there are: some recur."""
     for separator in SEPARATORS:
-        parts = {part.strip() for label in labels for part in label.split(separator)}
-        if len(parts) < len(labels):
+        parts = {part.strip() for label in labels for part in label.split(separator)} - {""}
+        if len(parts) <= len(labels) and parts != set(labels):
             return separator
     return None
 
