@@ -61,14 +61,18 @@ _ORDER = (QUESTION, CONTEXT, ANSWER, START)  # of rows that are sequences
 
 
 def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none: bool) -> SpanExample:
-    """Converts cells by column; `answer` and `start` may be lists, `start` may be missing. Raises `RowError`."""
+    """Converts cells by column; `answer` and `start` (or `answer_start`) may be lists, `start` may be missing.
+
+    Raises `RowError`.
+    """
     values = _with_listed_answers(values) if labelled else values
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
         columns = ", ".join(map(str, values)) or "no values"
         raise RowError(f"no {', '.join(missing)}; there are {columns:.200}")
     question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
-    gold = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
+    starts = values.get(START, values.get(_START_OF_SQUAD))
+    gold = answers(values[ANSWER], starts, context, may_be_none=may_be_none) if labelled else None
     title = values.get(TITLE)
     return SpanExample(
         id_of(values, guid),
@@ -128,9 +132,9 @@ def _once(text: str, context: str) -> int:
 def read_rows(rows: Iterable[Any], split: str, *, labelled: bool, may_be_none: bool) -> list[SpanExample]:
     """Converts rows in memory to examples.
 
-    A row is a mapping, or a row of a data frame, with `question`, `context`, and if labelled `answer` and `start`;
-    `id` and `title` are optional. Or it is a sequence of the first four in this order. Without `start`, the answer
-    text must occur exactly once in the context.
+    A row is a mapping, or a row of a data frame, with `question`, `context`, and if labelled `answer` and `start` (or
+    `answer_start`); `id` and `title` are optional. Or it is a sequence of the first four in this order. Without `start`,
+    the answer text must occur exactly once in the context.
     """
     return list(each(rows, split, lambda row, name: to_example(_values(row), name, labelled=labelled, may_be_none=may_be_none)))
 
@@ -167,16 +171,14 @@ class Reader:
         table = tables.open_table(source, form=self.file_format)
         answer = ANSWER if table.has(ANSWER) or not table.has(_ANSWERS) else _ANSWERS
         wanted = [QUESTION, CONTEXT, *([answer] if split != TEST else [])]
-        optional = [ID, TITLE]
+        optional = [ID, TITLE, *([START, _START_OF_SQUAD] if split != TEST else [])]
         ids = table.ids(self.id_column, needed=split == TEST and self.needs_ids, usual=ID)
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
-        if split != TEST and (start := next(filter(table.has, (START, _START_OF_SQUAD)), None)):
-            column_of[START] = start
         if ids:
             column_of[ID] = ids[0]
 
         def make(line: int, row: list[Any]) -> SpanExample:
-            values = {name: None if cell == "" and name not in wanted else cell for name, cell in zip(column_of, row)}
+            values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}
             return to_example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
 
         return table.read_rows(list(column_of.values()), make, report)

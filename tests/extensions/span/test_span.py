@@ -19,7 +19,7 @@ from bert_tf.extensions.span.decoding import Candidate, Rules, decode
 from bert_tf.extensions.span.evaluation import evaluate
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.predictions import Prediction, Predictions
-from bert_tf.extensions.span.reader import Answer, Reader, SpanExample
+from bert_tf.extensions.span.reader import Answer, Reader, SpanExample, read_rows
 from bert_tf.tasks.base import Limits
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -96,6 +96,13 @@ LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
 )  # fmt: skip
 def test_tables(tmp_path, reader, split, name, text, expected):
     assert list(reader(written(tmp_path, text, name), split)) == [expected]
+
+
+@pytest.mark.parametrize("name", ["start", "answer_start"])
+def test_rows_in_memory_have_the_start_by_either_name(name):
+    row = {"question": "who?", "context": "a fox or a fox", "answer": "fox", name: 11}
+    (example,) = read_rows([row], "train", labelled=True, may_be_none=False)
+    assert example.answers == (Answer("fox", 11),)
 
 
 def test_rows_without_the_column_of_ids_have_those_of_the_usual_one(tmp_path, caplog):
