@@ -179,7 +179,7 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
                 read = task.examples(data_dir or "", split) if path.is_dir() else task.stream(path, split, problems.append)
                 counts = survey(read, cut, train or frozenset(), unknown)
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
-            of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in heard]
+            of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in dict.fromkeys(heard)]
             warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
             train = counts.texts if split == TRAIN else train

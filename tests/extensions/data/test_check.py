@@ -102,6 +102,11 @@ DESCRIBED = {
             ONE_WARNING,
         ),
     ),
+    "quotes of Excel, once, although labels and texts are read in turn": (
+        OWN.replace("a.csv", "a.tsv"),
+        {"a.tsv": ["text\tlabel", *(f"{label} {n}\t{label}" for label in ('"x, y"', "z") for n in range(5))]},
+        ("  warning        a.tsv:2: a cell is in quotes, which belong to its text; if Excel", ONE_WARNING),
+    ),
     "repeated and contradicting texts": (
         OWN,
         {"a.csv": ["text,label", *(f"the same,{label}" for label in "ab" * 10)]},
