@@ -275,7 +275,10 @@ def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, r
             tags = converted(sentence.tags, labels)
         except RowError as problem:
             remedy = _LABELS if isinstance(problem, cells.UnknownLabelError) else ""
-            report(DataError(f"{problem}{remedy}", path, _line_of_problem(sentence, labels)))
+            line = _line_of_problem(sentence, labels)
+            if line == 1 and sentence.numbers and not schemes.is_of_entity(sentence.tags[0]):
+                remedy += "; if this line is a header, delete it"
+            report(DataError(f"{problem}{remedy}", path, line))
             continue
         seen.add(sentence.tags, tags)
         yield dataclasses.replace(sentence.example, label=tags)

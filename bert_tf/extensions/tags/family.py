@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -36,6 +37,8 @@ from bert_tf.tasks.sentence.rows import records
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TaskSettings, listed_labels
 from bert_tf.tokenization.tokenizer import Tokenizer
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,8 +188,14 @@ class _Files:
         problem = schemes.problem_of(counts)
         if problem:
             raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)
-        of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()
-        return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))
+        of_dev = collections.Counter(tag for tags in (self.reader.tags(self.dev_file) if self.dev_file else ()) for tag in tags)
+        first = {path: next(iter(tags)) for path, tags in ((self.train_file, counts), (self.dev_file, of_dev)) if path and tags}
+        below = counts + of_dev - collections.Counter(first.values())
+        for path, tag in first.items():
+            if tag not in below and not schemes.is_of_entity(tag) and not self.reader.has_objects(path):
+                hint = "if the first line is a header, delete it, else list all tags with --labels"
+                _LOG.warning("%s: the first tag, %r, occurs nowhere else; %s", path, tag, hint)
+        return schemes.labels_of_counts(counts, of_dev)
 
 
 class TagTask(RowsTask):

@@ -139,6 +139,24 @@ def test_labels_are_those_of_the_files_or_listed_in_any_scheme(tmp_path, text, d
     assert family.metrics[0] == ("entity_f1" if "O" in family.labels else "token_accuracy")
 
 
+@pytest.mark.parametrize(
+    ("text", "dev", "suspect"),
+    [
+        ("word pos\na DT\nb NN\nc NN\n", "d DT\n", "train.txt"),
+        ("word pos\n\na DT\nb NN\n", "d DT\n", "train.txt"),
+        ("a DT\nb NN\nc DT\n", "word pos\nd DT\n", "dev.txt"),
+        ("a UH\nb NN\nc UH\n", "d UH\n", None),
+        ("a B-X\nb O\n", "d O\n", None),
+    ],
+)
+def test_a_header_is_suspected_by_its_tag(tmp_path, caplog, text, dev, suspect):
+    (tmp_path / "dev.txt").write_text(dev)
+    assert own(tmp_path, text, dev_file=str(tmp_path / "dev.txt"))[0].family.labels
+    hint = "if the first line is a header, delete it, else list all tags with --labels"
+    said = [f"{tmp_path / suspect}: the first tag, 'pos', occurs nowhere else; {hint}"] if suspect else []
+    assert caplog.messages == said
+
+
 def test_plain_tags_are_not_constrained(tmp_path):
     task, _ = own(tmp_path, "a NN\nb DT\n", constrained_decoding=True)
     with pytest.raises(BertError, match="^--constrained_decoding: is for tags of entities; any plain tag may follow another"):
@@ -198,6 +216,17 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
         ("a O\n\nb B-X\nc X\n", _OF_X, "4: the tag 'X' is neither O nor of an entity, as B-X"),
         ("a O\nb I-Y\n", _OF_X, "2: unknown label 'B-Y'; known are O, B-X, I-X; if it is intended, list"),
         ("a DT\nb XX\n", {"labels": "NN,DT"}, "2: unknown label 'XX'"),
+        (
+            "word pos\nb DT\n",
+            {"labels": "NN,DT"},
+            "list all tags with --labels (of --task_name=custom); if this line is a header, del",
+        ),
+        (
+            "word pos\nb O\n",
+            _OF_X,
+            "1: the tag 'pos' is neither O nor of an entity, as B-X; correct it, or if the tags are plain, "
+            "list all with --labels (of --task_name=custom); if this line is a header, delete it",
+        ),
         ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; at least two tags are required"),
         ("a B-X\nb O\n", {"word_column": 0}, "--word_column=0: columns are counted from 1"),
         ('{"tokens": ["a", "b"], "tags": ["X", "O"]}', {"word_column": 2}, "--word_column: {path} has objects, whose words"),
