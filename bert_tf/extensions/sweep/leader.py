@@ -25,7 +25,7 @@ import psutil
 
 from bert_tf.extensions.sweep import RESULTS, schedule, table
 from bert_tf.extensions.sweep.plan import PlannedRun
-from bert_tf.extensions.sweep.search import Search, pruned
+from bert_tf.extensions.sweep.search import Search, is_at_end, pruned
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, diagnosis, forks, nvidia, signals
@@ -228,7 +228,7 @@ class Leader:
                 if status == table.EXIT_DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue
-            if run.name in self._pruned:
+            if run.name in self._pruned and not is_at_end(run, self._folder):  # it may have gone on to its last step
                 table.write(self._folder, pruned(run, self._folder))
                 continue
             self._waiting[run.name] = run
@@ -248,7 +248,8 @@ class Leader:
     def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
         metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
         trained = f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
-        text = f"failed: {result.error}" if result.error else trained
+        stopped = f"stopped early at step {result.steps}: {', '.join(metrics)}"
+        text = f"failed: {result.error}" if result.error else stopped if result.pruned else trained
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:

@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from bert_tf import extras
+from bert_tf import extras, run_layout
 from bert_tf.errors import FlagError
-from bert_tf.estimator import evaluations
+from bert_tf.estimator import evaluations, run_folder
+from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import plan, table
 from bert_tf.extensions.sweep.plan import PlannedRun, SweepFile
 from bert_tf.io import lock
@@ -137,7 +138,7 @@ class Search:
         self._studies[task].tell(number, value if state == states.COMPLETE else None, state=state, skip_if_finished=True)
 
     def lags(self, run: PlannedRun) -> bool:
-        """Whether a run's last evaluation is behind those of others at its step."""
+        """Whether a run's last evaluation is behind those of others at its step; never at the run's last step."""
         lines = evaluations.read_evaluations(self._folder / run.name, up_to=_LARGEST_STEP)
         step = evaluations.step_of(lines[-1]) if lines else 0
         if step <= self._reported.get(run.name, 0):
@@ -150,7 +151,7 @@ class Search:
             return False
         trial = self._optuna.trial.Trial(study, known._trial_id)
         trial.report(float(lines[-1].get(run.metric) or 0.0), step)
-        return bool(trial.should_prune())
+        return bool(trial.should_prune()) and not is_at_end(run, self._folder)
 
     def _begun(self, study: Any) -> list[Any]:
         """Trials of a study, without settings that wait to be trained."""
@@ -196,6 +197,14 @@ class Search:
         if self._sampler == RANDOM:
             return samplers.RandomSampler(seed)
         return samplers.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
+
+
+def is_at_end(run: PlannedRun, folder: Path) -> bool:
+    """Whether the last evaluation is that of the last step: what is left takes seconds."""
+    schedule = mapping(read_object(folder / run.name / run_layout.RECORD) or {}, run_folder.SCHEDULE)
+    end = schedule.get(run_folder.STOPPED, schedule.get("steps"))
+    lines = evaluations.read_evaluations(folder / run.name, up_to=_LARGEST_STEP)
+    return bool(lines) and is_number(end) and evaluations.step_of(lines[-1]) >= end
 
 
 def pruned(run: PlannedRun, folder: Path) -> table.Result:

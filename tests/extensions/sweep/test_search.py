@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import logging
 import math
 import os
 import sys
@@ -118,6 +119,60 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
     assert (result.steps, result.metrics["eval_accuracy"], result.pruned) == (5, pytest.approx(0.52), True)
     finish(search, result)
     assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
+
+
+def evaluated(folder, step, value, **schedule):
+    """A run that has evaluated a step, of those that its record plans."""
+    folder.mkdir(exist_ok=True)
+    evaluations.write(folder, [evaluations.line(step, {"eval_accuracy": value, "eval_loss": 0.5})])
+    (folder / "run_config.json").write_text(json.dumps({"schedule": schedule}))
+
+
+ONE_TASK = dataclasses.replace(FILE, tasks=("MRPC",), fixed={"eval_every_n_steps": 5})
+
+
+@pytest.mark.parametrize(("schedule", "stops"), [({"steps": 5}, 0), ({"steps": 6, "stopped_at": 5}, 0), ({"steps": 6}, 19)])
+def test_a_run_at_its_last_step_is_not_stopped(begin, tmp_path, schedule, stops):
+    search = begin(trials=20, file=ONE_TASK)
+    runs = asked(search)
+    for number, run in enumerate(runs):
+        evaluated(tmp_path / "sweep" / run.name, 5, 0.9 - 0.02 * number, **schedule)
+    assert sum(map(search.lags, runs)) == stops
+
+
+@pytest.mark.parametrize("reached", [5, 20])
+def test_a_run_that_has_reached_its_last_step_when_it_is_stopped_is_continued(begin, tmp_path, monkeypatch, caplog, reached):
+    """The leader looks at evaluations once a second."""
+    folder, started = tmp_path / "sweep", []
+
+    class Stopped:
+        exitcode = None
+
+        def __init__(self, run):
+            self.run, self.sentinel = run, os.open(os.devnull, os.O_RDONLY)
+            evaluated(folder / run.name, 5, 0.5, steps=20)
+
+        def terminate(self):
+            evaluated(folder / self.run.name, reached, 0.75, steps=20)
+            self.exitcode = table.EXIT_STOPPED
+
+        def __del__(self):
+            os.close(self.sentinel)
+
+    def start(run, *_):
+        started.append(run.name)
+        process = Stopped(run)
+        if len(started) == 2:
+            table.write(folder, result(run, 0.75))
+            process.exitcode = table.EXIT_DONE
+        return process
+
+    search = begin(trials=1, file=ONE_TASK)
+    monkeypatch.setattr(search, "lags", lambda _: True)
+    with caplog.at_level(logging.INFO):
+        (trained,) = Leader([], folder, [Slot({})], search, start=start).lead()
+    assert (trained.pruned, len(started)) == ((False, 2) if reached == 20 else (True, 1))
+    assert ("stopped early at step 5: accuracy 0.7500, loss 0.5000" in caplog.messages[-1]) == trained.pruned
 
 
 @pytest.fixture
