@@ -159,7 +159,7 @@ class Search:
         return [trial for trial in study.get_trials(deepcopy=False) if trial.state != waiting]
 
     def _note_search_space(self, study: Any) -> None:
-        """FlagError if that of a study has other lists, or ranges of other kinds; only the ends of these may change.
+        """FlagError if that of a study has another seed, other lists, or ranges of other kinds; only their ends may change.
 
         Optuna compares settings by their place in a list, and takes a range of another kind for another setting.
         """
@@ -168,7 +168,8 @@ class Search:
         for name, row in self._file.ranges.items():
             numbers = "whole numbers" if isinstance(row.low, int) else "numbers"
             ranges[name] = f"a range of {numbers}, {'with' if row.log else 'without'} log"
-        for attribute, now in (("lists", lists), ("ranges", ranges)):
+        seed = {"seeds": self._file.seeds[0]}  # earlier versions did not note it
+        for attribute, now in (("seed", seed), ("lists", lists), ("ranges", ranges)):
             earlier = study.user_attrs.get(attribute)
             if earlier is None:
                 study.set_user_attr(attribute, now)

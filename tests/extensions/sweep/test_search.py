@@ -204,7 +204,7 @@ def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
     assert list(begin().unfinished()) == []
 
 
-def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
+def test_another_list_kind_of_range_or_seed_is_refused_and_other_ends_are_not(begin):
     begin().ask()
     begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
     for ranges, now in (
@@ -217,6 +217,9 @@ def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
             begin(file=dataclasses.replace(FILE, ranges=ranges))
     with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
         begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
+    begin(file=dataclasses.replace(FILE, seeds=(1, 2)))
+    with pytest.raises(BertError, match="^seeds: was 1 in the search of .*, now 2; name another --output_dir$"):
+        begin(file=dataclasses.replace(FILE, seeds=(2, 1)))
 
 
 def test_evaluation_at_the_end_alone_stops_no_run(begin):
