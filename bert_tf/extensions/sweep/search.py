@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -73,7 +74,8 @@ class Search:
 
     @property
     def total(self) -> int:
-        return self._trials * len(self._studies)
+        """Number of runs, with those of an earlier command that had more trials."""
+        return len({*itertools.product(self._studies, range(self._trials)), *self._runs.values()})
 
     @property
     def begun(self) -> list[str]:

@@ -85,6 +85,15 @@ def test_a_finished_search_that_is_repeated_has_all_results(begin, tmp_path):
     assert len((folder / "sweep.tsv").read_text().splitlines()) == 7
 
 
+def test_all_runs_of_an_earlier_command_with_more_trials_count(begin, tmp_path, caplog):
+    folder = tmp_path / "sweep"
+    for run in asked(begin()):
+        table.write(folder, result(run, 0.5))
+    with caplog.at_level(logging.INFO):
+        Leader([], folder, [Slot({})], begin(trials=1)).lead()
+    assert caplog.messages == ["6 of 6 runs have a result already"]
+
+
 def test_tpe_draws_near_the_best(begin):
     """The score has its peak at a rate of 1e-4; drawn at random, half of the rates are at most a factor of 3.2 away."""
     file = SweepFile(("MRPC",), (1,), {}, {}, {"learning_rate": Range(1e-6, 1e-2, log=True)})
