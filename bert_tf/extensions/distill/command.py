@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.extensions.distill import NAME, RECIPE, SECTION
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import documents, files
 from bert_tf.library.fine_tuning import train
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, setting_names, settings_of
 from bert_tf.tasks import settings as tasks
-from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
+from bert_tf.tasks.names import no_labels
+from bert_tf.tasks.registry import canonical_name, names_with_labels, refuse_unlabelled, reject_unrelated_settings
 from bert_tf.tasks.settings import CustomSettings, TaskSettings
 from bert_tf.training import run_spec
 from bert_tf.training.run_spec import DRIVERS, OF_PREDICTION, Program, RunSpec
@@ -91,13 +93,16 @@ def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     if "teacher" not in settings:
         raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
     teacher = settings["teacher"]
+    record = _record(Path(teacher))
+    if _trained(record).get("kind") == PRETRAINING:
+        raise FlagError(f"{teacher}: {no_labels()}")
     names_no_data = task is None and settings.keys().isdisjoint(("task_name", "data_dir", "train_file"))
-    if names_no_data and _record(Path(teacher)).get("command") == "":  # another data set would take the place of its own
+    if names_no_data and record.get("command") == "":  # another data set would take the place of its own
         raise FlagError(
             f"{teacher}: its record names no data (a fold, sweep --hold_out, or rows in memory);"
             " give --data_dir or --train_file, or in Python the task"
         )
-    return made(_settings_of(teacher), settings, task)
+    return made(_settings_of(record), settings, task)
 
 
 def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | None) -> RunSpec:
@@ -120,6 +125,7 @@ def made(of_teacher: Mapping[str, Any], settings: dict[str, Any], task: Task | N
     if task is not None:
         return run_spec.made(settings, task.name, DISTILL)
     name = canonical_name(settings["task_name"])
+    refuse_unlabelled(name)
     reject_unrelated_settings(name, settings, settings.get("problem"))
     spec = run_spec.made(settings, name, DISTILL)
     return spec if spec.actions.do_predict else dataclasses.replace(spec, given=spec.given - (OF_PREDICTION - asked))
@@ -140,11 +146,10 @@ def _without_other_data(of_teacher: Mapping[str, Any], settings: Mapping[str, An
     return {name: value for name, value in of_teacher.items() if name not in dropped}
 
 
-def _settings_of(teacher: str) -> dict[str, Any]:
+def _settings_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """Task, data and text preparation of a teacher, from its run record; damage is reported when it is loaded."""
-    record = _record(Path(teacher))
-    trained = record.get(run_layout.DETERMINING)
-    settings = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
+    trained = _trained(record)
+    settings = {name: trained[name] for name in OF_ALL_TASKS if name in trained}
     for name, value in run_layout.recorded_flags(record).items():
         row = _OF_TEACHER.get(name)
         if row is not None:
@@ -157,6 +162,12 @@ def _typed(row: Setting, value: str) -> Any:
         return _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value)
     except ValueError:
         return value  # of a damaged record; `checked` names it
+
+
+def _trained(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings that decided the result; empty in a damaged record."""
+    values = record.get(run_layout.DETERMINING)
+    return values if isinstance(values, dict) else {}
 
 
 def _record(teacher: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import psutil
 
 from bert_tf.extensions.sweep import RESULTS, schedule, table
 from bert_tf.extensions.sweep.plan import PlannedRun
-from bert_tf.extensions.sweep.search import Search, pruned
+from bert_tf.extensions.sweep.search import Search, is_at_end, pruned
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, diagnosis, forks, nvidia, signals
@@ -137,7 +137,7 @@ class Leader:
 
     @property
     def _total(self) -> int:
-        return max(self._search.total if self._search else 0, len(self._runs))
+        return self._search.total if self._search else len(self._runs)
 
     def _read_results(self, *, announce: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
@@ -228,13 +228,11 @@ class Leader:
                 if status == table.EXIT_DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue
-            if run.name in self._pruned and self._search and not self._search.is_trained(run):
+            if run.name in self._pruned and not is_at_end(run, self._folder):  # it may have gone on to its last step
                 table.write(self._folder, pruned(run, self._folder))
                 continue
             self._waiting[run.name] = run
-            if run.name in self._pruned:  # it took its last step while the signal was on its way
-                self._pruned.discard(run.name)
-            elif status == table.EXIT_TAKEN:
+            if status == table.EXIT_TAKEN:
                 self._not_before[run.name] = time.monotonic() + _PATIENCE_S
             else:
                 self._note_killed(run, status)
@@ -249,11 +247,9 @@ class Leader:
 
     def _say(self, run: PlannedRun, result: table.Result, rest: str) -> None:
         metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in result.metrics.items()]
-        ending = (
-            " (stopped early)" if result.pruned else f" in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
-        )
-        trained = f"{', '.join(metrics)}{ending}"
-        text = f"failed: {result.error}" if result.error else trained
+        trained = f"{', '.join(metrics)} in {result.seconds:.0f} s{' (collapsed)' if result.collapsed else ''}"
+        stopped = f"stopped early at step {result.steps}: {', '.join(metrics)}"
+        text = f"failed: {result.error}" if result.error else stopped if result.pruned else trained
         log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:

@@ -31,6 +31,10 @@ def points(file: SweepFile, trials: int) -> list[dict[str, Any]]:
     if not GRID.keys() & {*file.grid, *file.ranges}:
         raise FlagError(f"--with_grid: needs a list or range of {', '.join(GRID)}")
     values = {name: _contained(file, name) for name in (*file.grid, *file.ranges)}
+    if not file.ranges and all(value in values[name] for name, given in file.grid.items() for value in given):
+        raise FlagError(
+            "--with_grid: the file's lists have only published values, so nothing is left to search; add others, or a range"
+        )
     grid_points = [dict(zip(values, point)) for point in itertools.product(*values.values())]
     if trials <= len(grid_points):
         raise FlagError(f"--with_grid: the grid has {len(grid_points)} points; --trials={trials} leaves no run to the search")
@@ -58,12 +62,22 @@ def notes(results: Sequence[Result], folder: Path) -> Iterator[str]:
         runs = sorted(
             (result for result in results if result.task == task), key=lambda result: int(result.name.rpartition("-trial")[2])
         )
-        sides = [[result for result in runs if _is_published(result.varying) == published] for published in (True, False)]
+        sides = _sides(runs)
         first = next((result.metric for result in runs if result.metric), "eval_")[len("eval_") :]
         count = min(map(len, sides))
         grid, equal, search = (_best(group, first) for group in (sides[0], sides[1][:count], sides[1]))
         if grid and search:
             yield f"{task}: {_compared(first, grid, equal, search, [len(group) for group in sides], folder)}"
+
+
+def _sides(runs: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """Runs of the grid, which are the first of each of its points, and of the search, which may draw a point again."""
+    grid: list[Result] = []
+    search: list[Result] = []
+    for run in runs:
+        is_first = _is_published(run.varying) and all(run.varying != earlier.varying for earlier in grid)
+        (grid if is_first else search).append(run)
+    return grid, search
 
 
 def _is_published(varying: Mapping[str, Any]) -> bool:

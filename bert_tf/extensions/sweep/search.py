@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,9 +11,8 @@ from typing import Any
 
 from bert_tf import extras, run_layout
 from bert_tf.errors import FlagError
-from bert_tf.estimator import evaluations
-from bert_tf.estimator.run_folder import SCHEDULE
-from bert_tf.extensions.report import run_files
+from bert_tf.estimator import evaluations, run_folder
+from bert_tf.extensions.report.run_files import is_number, mapping, read_object
 from bert_tf.extensions.sweep import plan, table
 from bert_tf.extensions.sweep.plan import PlannedRun, SweepFile
 from bert_tf.io import lock
@@ -74,7 +74,8 @@ class Search:
 
     @property
     def total(self) -> int:
-        return self._trials * len(self._studies)
+        """Number of runs, with those of an earlier command that had more trials."""
+        return len({*itertools.product(self._studies, range(self._trials)), *self._runs.values()})
 
     @property
     def begun(self) -> list[str]:
@@ -139,7 +140,7 @@ class Search:
         self._studies[task].tell(number, value if state == states.COMPLETE else None, state=state, skip_if_finished=True)
 
     def lags(self, run: PlannedRun) -> bool:
-        """Whether a run's last evaluation is behind those of others at its step."""
+        """Whether a run's last evaluation is behind those of others at its step; never at the run's last step."""
         lines = evaluations.read_evaluations(self._folder / run.name, up_to=_LARGEST_STEP)
         step = evaluations.step_of(lines[-1]) if lines else 0
         if step <= self._reported.get(run.name, 0):
@@ -152,13 +153,7 @@ class Search:
             return False
         trial = self._optuna.trial.Trial(study, known._trial_id)
         trial.report(float(lines[-1].get(run.metric) or 0.0), step)
-        return bool(trial.should_prune()) and not self.is_trained(run)
-
-    def is_trained(self, run: PlannedRun) -> bool:
-        """Whether a run was evaluated after its last step: what is left of it is saved in seconds."""
-        record = run_files.read_object(self._folder / run.name / run_layout.RECORD) or {}
-        lines = evaluations.read_evaluations(self._folder / run.name, up_to=_LARGEST_STEP)
-        return bool(lines) and evaluations.step_of(lines[-1]) == run_files.mapping(record, SCHEDULE).get("steps")
+        return bool(trial.should_prune()) and not is_at_end(run, self._folder)
 
     def _begun(self, study: Any) -> list[Any]:
         """Trials of a study, without settings that wait to be trained."""
@@ -166,7 +161,7 @@ class Search:
         return [trial for trial in study.get_trials(deepcopy=False) if trial.state != waiting]
 
     def _note_search_space(self, study: Any) -> None:
-        """FlagError if that of a study has other lists, or ranges of other kinds; only the ends of these may change.
+        """FlagError if that of a study has another seed, other lists, or ranges of other kinds; only their ends may change.
 
         Optuna compares settings by their place in a list, and takes a range of another kind for another setting.
         """
@@ -175,13 +170,14 @@ class Search:
         for name, row in self._file.ranges.items():
             numbers = "whole numbers" if isinstance(row.low, int) else "numbers"
             ranges[name] = f"a range of {numbers}, {'with' if row.log else 'without'} log"
-        for attribute, now in (("lists", lists), ("ranges", ranges), ("seeds", {"seed": self._file.seeds[0]})):
+        seed = {"seeds": self._file.seeds[0]}  # earlier versions did not note it
+        for attribute, now in (("seed", seed), ("lists", lists), ("ranges", ranges)):
             earlier = study.user_attrs.get(attribute)
             if earlier is None:
                 study.set_user_attr(attribute, now)
             elif earlier != now:
                 name = next(name for name in {**earlier, **now} if earlier.get(name) != now.get(name))
-                was, is_now = (of.get(name, f"none of its {attribute}") for of in (earlier, now))
+                was, is_now = earlier.get(name, f"none of its {attribute}"), now.get(name, f"none of the {attribute}")
                 problem = f"{name}: was {was} in the search of {self._folder}, now {is_now}"
                 raise FlagError(f"{problem}; name another --output_dir")
 
@@ -204,6 +200,14 @@ class Search:
         if self._sampler == RANDOM:
             return samplers.RandomSampler(seed)
         return samplers.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
+
+
+def is_at_end(run: PlannedRun, folder: Path) -> bool:
+    """Whether the last evaluation is that of the last step: what is left takes seconds."""
+    schedule = mapping(read_object(folder / run.name / run_layout.RECORD) or {}, run_folder.SCHEDULE)
+    end = schedule.get(run_folder.STOPPED, schedule.get("steps"))
+    lines = evaluations.read_evaluations(folder / run.name, up_to=_LARGEST_STEP)
+    return bool(lines) and is_number(end) and evaluations.step_of(lines[-1]) >= end
 
 
 def pruned(run: PlannedRun, folder: Path) -> table.Result:

@@ -361,13 +361,12 @@ def test_files_that_the_teacher_predicted_are_not_given_where_nothing_is_predict
     assert ("test_file" in command.made(of_teacher, {"teacher": "out", **asked}, None).given) is given
 
 
-def test_corrections_of_the_teachers_rows_are_those_of_the_student(tmp_path):
+def test_corrections_of_the_teachers_rows_are_those_of_the_student():
     record = {
         "command": "python -m bert_tf fine-tune --task_name=RTE --exclude_rows=/audit.csv",
         "training": {"task_name": "RTE"},
     }
-    (tmp_path / "run_config.json").write_text(json.dumps(record))
-    assert command._settings_of(str(tmp_path)) == {"task_name": "RTE", "exclude_rows": "/audit.csv"}
+    assert command._settings_of(record) == {"task_name": "RTE", "exclude_rows": "/audit.csv"}
 
 
 def test_a_teacher_whose_record_names_no_data_needs_a_flag_for_it(tmp_path):
@@ -376,6 +375,15 @@ def test_a_teacher_whose_record_names_no_data_needs_a_flag_for_it(tmp_path):
         command.configured(teacher=str(tmp_path))
     for flag in ("task_name", "data_dir"):
         assert command.configured(teacher=str(tmp_path), **{flag: "RTE"}).data.task_name == "RTE"
+
+
+@pytest.mark.parametrize("settings", [{}, {"task_name": "MRPC"}])
+def test_a_pretrained_teacher_is_refused_before_anything_is_read(tmp_path, settings):
+    (tmp_path / "run_config.json").write_text(json.dumps({"training": {"task_name": "Pretraining", "kind": "pretraining"}}))
+    with pytest.raises(FlagError, match=rf"^{tmp_path}: masked words were learned, no labels; .*fill-mask"):
+        command.configured(teacher=str(tmp_path), **settings)
+    with pytest.raises(FlagError, match="^--task_name=Pretraining has a command of its own"):
+        command.configured(teacher="no_run", task_name="pretraining")
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last():

@@ -86,6 +86,7 @@ def test_values_outside_the_file_are_left_out_with_a_line_and_other_settings_hav
         ({}, {"warmup_proportion": Range(0.0, 0.2)}, 20, "needs a list or range of learning_rate, train_batch_size, num_tr"),
         ({}, {"learning_rate": Range(1e-4, 1e-3)}, 20, "learning_rate: no published value (2e-05, 3e-05, 5e-05) is in the"),
         ({"warmup_proportion": (0.0, 0.2)}, RATES, 20, "warmup_proportion: no published value (0.1) is in the file's"),
+        ({"train_batch_size": (16, 32)}, {}, 20, "the file's lists have only published values, so nothing is left to search"),
         ({}, RATES, 3, "the grid has 3 points; --trials=3 leaves no run to the search"),
     ],
 )
@@ -115,6 +116,13 @@ def test_searched_scores_decide_without_held_out_examples(tmp_path, values, sear
     runs = [*grid(LOW), *(result(6 + number, value) for number, value in enumerate(values))]
     (line,) = published.notes(runs, tmp_path)
     assert line == f"MRPC: accuracy: published grid 0.7000 (best of 6), search {searched}: the search {verdict}"
+
+
+def test_a_point_of_the_grid_that_is_drawn_again_is_of_the_search(tmp_path):
+    rate, size = SIX[0]
+    runs = [*grid(LOW), result(6, 0.8, rate=rate, size=size), result(7, 0.9)]
+    (line,) = published.notes(runs[::-1], tmp_path)
+    assert line.startswith("MRPC: accuracy: published grid 0.7000 (best of 6), search 0.9000 (best of its first 2): ")
 
 
 @pytest.mark.parametrize(("unseen", "is_better"), [(0.70, False), (0.72, False), (0.74, True)])

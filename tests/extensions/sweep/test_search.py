@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import logging
 import math
 import os
 import sys
@@ -84,6 +85,15 @@ def test_a_finished_search_that_is_repeated_has_all_results(begin, tmp_path):
     assert len((folder / "sweep.tsv").read_text().splitlines()) == 7
 
 
+def test_all_runs_of_an_earlier_command_with_more_trials_count(begin, tmp_path, caplog):
+    folder = tmp_path / "sweep"
+    for run in asked(begin()):
+        table.write(folder, result(run, 0.5))
+    with caplog.at_level(logging.INFO):
+        Leader([], folder, [Slot({})], begin(trials=1)).lead()
+    assert caplog.messages == ["6 of 6 runs have a result already"]
+
+
 def test_tpe_draws_near_the_best(begin):
     """The score has its peak at a rate of 1e-4; drawn at random, half of the rates are at most a factor of 3.2 away."""
     file = SweepFile(("MRPC",), (1,), {}, {}, {"learning_rate": Range(1e-6, 1e-2, log=True)})
@@ -110,18 +120,68 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
         folder.mkdir()
         value = 0.9 - 0.02 * number  # each worse than all before
         evaluations.write(folder, [evaluations.line(5, {"eval_accuracy": value, "eval_loss": 0.5})])
-    (tmp_path / "sweep" / runs[-2].name / "run_config.json").write_text('{"schedule": {"steps": 5}}')  # its last step
     stopped = [number for number, run in enumerate(runs) if search.lags(run)]
     assert stopped[-1] == 19
-    assert 18 not in stopped
     assert 0 not in stopped
     assert not search.lags(runs[-1])  # without a new evaluation nothing is decided
-    assert search.is_trained(runs[-2])
-    assert not search.is_trained(runs[-1])
     result = pruned(runs[-1], tmp_path / "sweep")
     assert (result.steps, result.metrics["eval_accuracy"], result.pruned) == (5, pytest.approx(0.52), True)
     finish(search, result)
     assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
+
+
+def evaluated(folder, step, value, **schedule):
+    """A run that has evaluated a step, of those that its record plans."""
+    folder.mkdir(exist_ok=True)
+    evaluations.write(folder, [evaluations.line(step, {"eval_accuracy": value, "eval_loss": 0.5})])
+    (folder / "run_config.json").write_text(json.dumps({"schedule": schedule}))
+
+
+ONE_TASK = dataclasses.replace(FILE, tasks=("MRPC",), fixed={"eval_every_n_steps": 5})
+
+
+@pytest.mark.parametrize(("schedule", "stops"), [({"steps": 5}, 0), ({"steps": 6, "stopped_at": 5}, 0), ({"steps": 6}, 19)])
+def test_a_run_at_its_last_step_is_not_stopped(begin, tmp_path, schedule, stops):
+    search = begin(trials=20, file=ONE_TASK)
+    runs = asked(search)
+    for number, run in enumerate(runs):
+        evaluated(tmp_path / "sweep" / run.name, 5, 0.9 - 0.02 * number, **schedule)
+    assert sum(map(search.lags, runs)) == stops
+
+
+@pytest.mark.parametrize("reached", [5, 20])
+def test_a_run_that_has_reached_its_last_step_when_it_is_stopped_is_continued(begin, tmp_path, monkeypatch, caplog, reached):
+    """The leader looks at evaluations once a second."""
+    folder, started = tmp_path / "sweep", []
+
+    class Stopped:
+        exitcode = None
+
+        def __init__(self, run):
+            self.run, self.sentinel = run, os.open(os.devnull, os.O_RDONLY)
+            evaluated(folder / run.name, 5, 0.5, steps=20)
+
+        def terminate(self):
+            evaluated(folder / self.run.name, reached, 0.75, steps=20)
+            self.exitcode = table.EXIT_STOPPED
+
+        def __del__(self):
+            os.close(self.sentinel)
+
+    def start(run, *_):
+        started.append(run.name)
+        process = Stopped(run)
+        if len(started) == 2:
+            table.write(folder, result(run, 0.75))
+            process.exitcode = table.EXIT_DONE
+        return process
+
+    search = begin(trials=1, file=ONE_TASK)
+    monkeypatch.setattr(search, "lags", lambda _: True)
+    with caplog.at_level(logging.INFO):
+        (trained,) = Leader([], folder, [Slot({})], search, start=start).lead()
+    assert (trained.pruned, len(started)) == ((False, 2) if reached == 20 else (True, 1))
+    assert ("stopped early at step 5: accuracy 0.7500, loss 0.5000" in caplog.messages[-1]) == trained.pruned
 
 
 @pytest.fixture
@@ -153,12 +213,12 @@ def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
     assert list(begin().unfinished()) == []
 
 
-def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
+def test_another_list_kind_of_range_or_seed_is_refused_and_other_ends_are_not(begin):
     begin().ask()
     begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
     for ranges, now in (
         ({"learning_rate": Range(1e-5, 1e-3)}, "a range of numbers, without log"),
-        ({}, "none of its ranges"),
+        ({}, "none of the ranges"),
     ):
         with pytest.raises(
             BertError, match=f"^learning_rate: was a range of numbers, with log in the search of .*, now {now};"
@@ -166,8 +226,9 @@ def test_another_list_or_kind_of_range_is_refused_and_other_ends_are_not(begin):
             begin(file=dataclasses.replace(FILE, ranges=ranges))
     with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
         begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
-    with pytest.raises(BertError, match=r"^seed: was 1 in the search of .*, now 7; name another"):
-        begin(file=dataclasses.replace(FILE, seeds=(7,)))
+    begin(file=dataclasses.replace(FILE, seeds=(1, 2)))
+    with pytest.raises(BertError, match="^seeds: was 1 in the search of .*, now 2; name another --output_dir$"):
+        begin(file=dataclasses.replace(FILE, seeds=(2, 1)))
 
 
 def test_evaluation_at_the_end_alone_stops_no_run(begin):
