@@ -70,11 +70,11 @@ class Queue:
                 self._changed.notify()
         return waiting
 
-    def put_back(self, waiting: Sequence[Waiting]) -> None:
-        """Returns taken parts to the front, each to be computed alone."""
+    def put_back(self, waiting: Sequence[Waiting], *, alone: bool = True) -> None:
+        """Returns taken parts to the front, each to be computed alone if a worker may have failed on it."""
         with self._changed:
             for one in reversed(waiting):
-                one.alone = True
+                one.alone |= alone
                 self._requests.appendleft((_AT_ONCE, collections.deque([one])))
                 self._tokens += one.part.tokens
             self._changed.notify()
@@ -140,4 +140,4 @@ class Queue:
 
 def _begins(one: Waiting) -> bool:
     """Marks a part as running; False if its client has cancelled it."""
-    return not one.answer.done() if one.alone else one.answer.set_running_or_notify_cancel()
+    return one.answer.running() or one.answer.set_running_or_notify_cancel()  # the former of what was put back

@@ -91,6 +91,13 @@ def test_what_is_put_back_comes_first_and_alone():
     assert all(one.alone for one in batch)
 
 
+def test_what_is_put_back_because_no_worker_began_it_shares_a_batch_again():
+    waiting = queue()
+    waiting.put([part("a"), part("b")])
+    waiting.put_back(waiting.take(1), alone=False)
+    assert names(waiting.take(1)) == ["a", "b"]
+
+
 def test_neither_a_full_batch_nor_a_closed_queue_waits():
     waiting = queue(max_delay_s=60.0)
     waiting.put([part("a", 30)])
