@@ -91,6 +91,13 @@ class Queue:
                 self._changed.notify()
             return None if self._closed and not batch else batch
 
+    def discard_cancelled(self) -> None:
+        """Drops parts whose clients no longer wait, so that their tokens keep no others out."""
+        with self._changed:
+            left = ((since, [one for one in parts if not one.answer.cancelled()]) for since, parts in self._requests)
+            self._requests = collections.deque((since, collections.deque(parts)) for since, parts in left if parts)
+            self._tokens = sum(one.part.tokens for _, parts in self._requests for one in parts)
+
     def _delay(self) -> float:
         """Remaining seconds to wait for the batch to fill up."""
         if self._closed or self._tokens >= self._batch_tokens or not self._was_shared:
