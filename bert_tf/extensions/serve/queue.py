@@ -70,11 +70,11 @@ class Queue:
                 self._changed.notify()
         return waiting
 
-    def put_back(self, waiting: Sequence[Waiting]) -> None:
-        """Returns taken parts to the front, each to be computed alone."""
+    def put_back(self, waiting: Sequence[Waiting], *, alone: bool = True) -> None:
+        """Returns taken parts to the front, each to be computed alone if a worker may have failed on it."""
         with self._changed:
             for one in reversed(waiting):
-                one.alone = True
+                one.alone |= alone
                 self._requests.appendleft((_AT_ONCE, collections.deque([one])))
                 self._tokens += one.part.tokens
             self._changed.notify()
@@ -90,6 +90,13 @@ class Queue:
             if self._requests:
                 self._changed.notify()
             return None if self._closed and not batch else batch
+
+    def discard_cancelled(self) -> None:
+        """Drops parts whose clients no longer wait, so that their tokens keep no others out."""
+        with self._changed:
+            left = ((since, [one for one in parts if not one.answer.cancelled()]) for since, parts in self._requests)
+            self._requests = collections.deque((since, collections.deque(parts)) for since, parts in left if parts)
+            self._tokens = sum(one.part.tokens for _, parts in self._requests for one in parts)
 
     def _delay(self) -> float:
         """Remaining seconds to wait for the batch to fill up."""
@@ -140,4 +147,4 @@ class Queue:
 
 def _begins(one: Waiting) -> bool:
     """Marks a part as running; False if its client has cancelled it."""
-    return not one.answer.done() if one.alone else one.answer.set_running_or_notify_cancel()
+    return one.answer.running() or one.answer.set_running_or_notify_cancel()  # the former of what was put back

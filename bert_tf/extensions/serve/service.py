@@ -153,6 +153,7 @@ class Service:
         except BaseException:
             for future in futures:
                 future.cancel()  # nobody waits for the other parts
+            workers.queue.discard_cancelled()
             raise
 
     def _later(self, status: int, message: str) -> Refusal:

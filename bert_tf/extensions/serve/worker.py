@@ -78,7 +78,10 @@ def served(config: ServeConfig) -> Served | ServedTogether:
 
 
 def converse(connection: Connection, make: Callable[[], Served | ServedTogether]) -> None:
-    """Receives lists of `Part`; sends the descriptions and the bytes in use, then a list of answers or `Failed` for each."""
+    """Sends the descriptions and the bytes in use. Receives lists of `Part`; sends None when one comes, then its answers.
+
+    The answers are a list, or `Failed`. A process that ends before None has not begun.
+    """
     with contextlib.ExitStack() as opened, contextlib.suppress(EOFError, OSError):  # the listener is gone
         opened.enter_context(contextlib.closing(connection))
         try:
@@ -90,6 +93,8 @@ def converse(connection: Connection, make: Callable[[], Served | ServedTogether]
             connection.send(_failed(error))
             return
         while True:
+            connection.poll(None)
+            connection.send(None)
             batch = connection.recv()
             try:
                 answers: Any = made.answers(batch)

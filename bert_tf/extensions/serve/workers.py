@@ -2,7 +2,7 @@
 
 A thread per worker takes batches from the queue, sends them, and waits. If its process dies from a signal or a lack
 of memory, the parts of the batch return to the queue, each to be computed alone, and a new process takes over. A
-part that kills a second worker is refused.
+part that kills a second worker is refused; a death before the batch was received counts against none.
 """
 
 from __future__ import annotations
@@ -219,7 +219,12 @@ class Workers:
                 batch = self.queue.take(_LOOK_S)
                 if batch is None:
                     break
-                if batch and not self._computed(connection, batch):
+                if not batch:
+                    continue
+                if not self._begun(connection, batch):
+                    process.kill()
+                    process.join()
+                elif not self._computed(connection, batch):
                     process.kill()
                     process.join()
                     if not self._is_killed:
@@ -232,16 +237,27 @@ class Workers:
         del self._processes[number]
         return True
 
+    def _begun(self, connection: Connection, batch: Sequence[Waiting]) -> bool:
+        """Sends a batch; False if the process ended before it received it, and the batch is back in the queue unchanged."""
+        with contextlib.suppress(EOFError, OSError):
+            connection.send([one.part for one in batch])
+            self._said(connection)
+            return True
+        self.queue.put_back(batch, alone=False)
+        return False
+
+    def _said(self, connection: Connection) -> Any:
+        silence_s = self._config.patience.answer_timeout_s
+        if not connection.poll(silence_s):
+            log.warning("no answer from a worker for %.0f s; ending it", silence_s)
+            raise EOFError
+        return connection.recv()
+
     def _computed(self, connection: Connection, batch: Sequence[Waiting]) -> bool:
         start = time.monotonic()
         try:
-            connection.send([one.part for one in batch])
-            silence_s = self._config.patience.answer_timeout_s
-            if not connection.poll(silence_s):
-                log.warning("no answer from a worker for %.0f s; ending it", silence_s)
-                raise EOFError
-            answers = connection.recv()
-        except (EOFError, OSError, pickle.UnpicklingError):  # it may have died while sending
+            answers = self._said(connection)
+        except (EOFError, OSError, pickle.UnpicklingError):
             self._again(batch, "its process ended; is it too large for the memory?")
             return False
         if isinstance(answers, Failed):

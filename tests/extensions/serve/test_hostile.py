@@ -204,6 +204,20 @@ def test_more_tokens_than_may_wait_are_refused():
     assert message(refused) == (429, "7 tokens are waiting, the maximum; try again later")
 
 
+def test_tokens_of_a_request_whose_client_has_gone_refuse_no_others():
+    toy = Held()
+    with Running(toy, max_queue_tokens=4, batch_tokens=4) as running:
+        with running.connected() as connection:
+            body = json.dumps({"rows": ["a b c d e"] * 3}).encode()
+            connection.sendall(POST + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            assert toy.begun.wait(60)
+        running.wait_for(lambda: not running.service.workers.queue.tokens)
+        later = running.ask_later()
+        running.wait_for(lambda: running.service.workers.queue.tokens == 3)
+        toy.free.set()
+        assert later.result(10)[0] == 200
+
+
 def test_a_request_whose_client_has_gone_is_not_computed():
     toy = Held()
     with Running(toy, max_delay_ms=0.0) as running:

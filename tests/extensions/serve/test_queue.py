@@ -81,6 +81,15 @@ def test_what_nobody_waits_for_is_left_out_and_what_waits_may_be_failed():
     assert (waiting.tokens, waiting.take(0.01)) == (0, [])
 
 
+def test_tokens_of_what_nobody_waits_for_no_longer_count():
+    waiting = queue()
+    (first, _), (second,) = waiting.put([part("a"), part("b")]), waiting.put([part("c")])
+    for one in (first, second):
+        one.answer.cancel()
+    waiting.discard_cancelled()
+    assert (waiting.tokens, waiting.requests, names(waiting.take(1))) == (10, 1, ["b"])
+
+
 def test_what_is_put_back_comes_first_and_alone():
     waiting = queue()
     waiting.put([part("a"), part("b")])
@@ -89,6 +98,13 @@ def test_what_is_put_back_comes_first_and_alone():
     waiting.put_back(batch)
     assert [names(waiting.take(1)) for _ in range(3)] == [["a"], ["b"], ["c"]]
     assert all(one.alone for one in batch)
+
+
+def test_what_is_put_back_because_no_worker_began_it_shares_a_batch_again():
+    waiting = queue()
+    waiting.put([part("a"), part("b")])
+    waiting.put_back(waiting.take(1), alone=False)
+    assert names(waiting.take(1)) == ["a", "b"]
 
 
 def test_neither_a_full_batch_nor_a_closed_queue_waits():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
+from unittest import mock
 
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
-from bert_tf.extensions.serve import service
+from bert_tf.extensions.serve import service, worker
+from bert_tf.extensions.serve import workers as workers_module
 from bert_tf.extensions.serve.metrics import Metrics
 from bert_tf.extensions.serve.settings import configured
 from bert_tf.extensions.serve.workers import Workers
@@ -90,6 +93,32 @@ def test_an_idle_worker_that_ends_is_replaced():
         running.launcher.started[0].kill()
         running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
         assert running.predict("a")[0]["texts"] == ["a"]
+
+
+def test_idle_workers_that_have_ended_count_against_no_request(monkeypatch):
+    monkeypatch.setattr(workers_module, "_LOOK_S", 20.0)
+    with Running(workers=2) as running:
+        running.wait_for(lambda: running.service.workers.computing == 2)
+        time.sleep(0.1)  # both wait for a batch
+        for worker in list(running.launcher.started):
+            worker.kill()
+        assert running.predict("a", "b")[0]["texts"] == ["a"]
+        assert running.launcher.toys[0].batches == [["a", "b"]]
+
+
+def test_workers_that_end_while_a_batch_is_on_its_way_count_against_no_request(monkeypatch):
+    converse, dying = worker.converse, iter([True, True])
+
+    def killed(connection, make):
+        """A process that gets a signal has a connection until its memory is freed."""
+        held = mock.Mock(wraps=connection)
+        held.poll.side_effect = lambda _: connection.poll(None) and next(dying, False) and sys.exit()
+        converse(held, make)
+
+    monkeypatch.setattr(worker, "converse", killed)
+    with Running() as running:
+        assert running.predict("a")[0]["texts"] == ["a"]
+        assert len(running.launcher.started) == 3
 
 
 def test_a_worker_that_does_not_answer_is_replaced():
