@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -43,6 +44,8 @@ from bert_tf.io.log_form import log
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 Handler = Callable[[Request], Awaitable[Response]]
+
+_ORIGIN = re.compile(r"^https?://[^/]*", re.IGNORECASE)  # of a target in absolute form, as for a proxy
 
 # The pages may load only their own files and call only this service.
 _OF_PAGES = {
@@ -300,6 +303,7 @@ class _Observed:
             await send(message)
 
         scope.setdefault("state", {})
+        scope["path"] = _ORIGIN.sub("", scope["path"]) or "/"
         try:
             refusal = self._guard.refusal(headers)
             if refusal is not None:

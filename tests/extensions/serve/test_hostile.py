@@ -62,6 +62,9 @@ def answer_to(service: Running, *sent: bytes) -> tuple[list[bytes], bytes]:
         (b"POST /predict HTTP/1.1\r\nHo", [], b""),
         (REQUEST[:-5], [b"408"], b"the body did not arrive within 0.4 s"),
         (REQUEST, [b"200"], b""),
+        (REQUEST.replace(b"/predict", b"http://localhost:8500/predict"), [b"200"], b""),  # the absolute form of RFC 9112
+        (b"GET HTTP://localhost?model=toy HTTP/1.1\r\nHost: localhost\r\n\r\n", [b"200"], b"<html"),
+        (REQUEST.replace(b"/predict", b"http://localhost/nothing"), [b"404"], b"there is no /nothing"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 60_000, [b"400"], b""),
         (POST + b"Content-Length: 900000\r\nExpect: 100-continue\r\n\r\n", [b"413"], b""),
         (b"\x16\x03\x01\x02\x00" * 9, [b"400"], b""),
