@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -42,6 +44,8 @@ from bert_tf.io.log_form import log
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 Handler = Callable[[Request], Awaitable[Response]]
+
+_ORIGIN = re.compile(r"^https?://[^/]*", re.IGNORECASE)  # of a target in absolute form, as for a proxy
 
 # The pages may load only their own files and call only this service.
 _OF_PAGES = {
@@ -178,7 +182,7 @@ def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _body(request: Request, service: Service) -> bytes:
-    """Reads a body; drains one that is too large, so that a client that is still sending sees the refusal."""
+    """Reads a body; raises Refusal if it is too large or slow."""
     most, declared = service.limits.body_bytes, int(request.headers.get("content-length", 0))
     too_large = Refusal(
         TOO_LARGE,
@@ -217,6 +221,12 @@ async def _unless_gone(request: Request, answer: Awaitable[list[Answered]]) -> l
 
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _drained(receive: Receive) -> None:
+    """Drops the rest of a body: a connection that is closed before is reset, and its client loses the answer."""
+    while (await receive()).get("more_body", False):
         pass
 
 
@@ -272,26 +282,43 @@ class _Observed:
         self._app, self._service, self._guard, self._paths, self._logs = app, service, guard, paths, logs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start, status = time.perf_counter(), 0
+        start, status, is_held = time.perf_counter(), 0, False
+        headers = Headers(scope=scope)
+        has_body = "content-length" in headers or "transfer-encoding" in headers
+        is_unread = has_body and "expect" not in headers  # a client that expects an interim answer sends no body without it
+
+        async def receiving() -> Message:
+            nonlocal is_unread
+            message = await receive()
+            is_unread = message.get("more_body", False)
+            return message
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_held
             status = message.get("status", status)
+            if is_unread and message["type"] == "http.response.body":
+                is_held, message = True, {**message, "more_body": True}  # else uvicorn may close, and the client lose it
             if self._service.is_stopping and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # clients must reconnect
             await send(message)
 
         scope.setdefault("state", {})
+        scope["path"] = _ORIGIN.sub("", scope["path"]) or "/"
         try:
-            refusal = self._guard.refusal(Headers(scope=scope))
+            refusal = self._guard.refusal(headers)
             if refusal is not None:
-                await _problem(refusal.status, refusal.message, refusal.headers)(scope, receive, sending)
+                await _problem(refusal.status, refusal.message, refusal.headers)(scope, receiving, sending)
             else:
-                await self._app(scope, receive, sending)
+                await self._app(scope, receiving, sending)
         except Exception:  # already reported to the client
             log.exception("internal error in %s %s; this is a bug in bert_tf", scope["method"], _quoted(scope["path"]))
         finally:
-            self._note(scope, status or INTERNAL, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._note(scope, status or INTERNAL, seconds)
+        if is_held:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(_drained(receive), self._service.patience.body_timeout_s - seconds)
+            await send({"type": "http.response.body"})
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         path = scope["path"] if scope["path"] in self._paths else "other"

@@ -62,6 +62,9 @@ def answer_to(service: Running, *sent: bytes) -> tuple[list[bytes], bytes]:
         (b"POST /predict HTTP/1.1\r\nHo", [], b""),
         (REQUEST[:-5], [b"408"], b"the body did not arrive within 0.4 s"),
         (REQUEST, [b"200"], b""),
+        (REQUEST.replace(b"/predict", b"http://localhost:8500/predict"), [b"200"], b""),  # the absolute form of RFC 9112
+        (b"GET HTTP://localhost?model=toy HTTP/1.1\r\nHost: localhost\r\n\r\n", [b"200"], b"<html"),
+        (REQUEST.replace(b"/predict", b"http://localhost/nothing"), [b"404"], b"there is no /nothing"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 60_000, [b"400"], b""),
         (POST + b"Content-Length: 900000\r\nExpect: 100-continue\r\n\r\n", [b"413"], b""),
         (b"\x16\x03\x01\x02\x00" * 9, [b"400"], b""),
@@ -136,6 +139,38 @@ def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so(service, ch
     assert statuses == [b"413", b"200"]
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (POST, b"413"),
+        (POST.replace(b"1.1", b"1.0"), b"413"),
+        (POST.replace(b"predict", b"nothing"), b"404"),
+        (POST.replace(b"POST", b"PUT"), b"405"),
+        (POST.replace(b"localhost", b"evil.example"), b"403"),
+    ],
+)
+@pytest.mark.parametrize("chunked", [True, False])
+def test_the_last_request_of_a_connection_is_told_why_its_body_is_refused(head, status, chunked):
+    block = b"a" * 5_000_000
+    if chunked:
+        head, block = (
+            head.replace(b"1.0", b"1.1") + b"Transfer-Encoding: chunked\r\n",
+            b"%x\r\n%b\r\n0\r\n\r\n" % (len(block), block),
+        )
+    else:
+        head += b"Content-Length: 5000000\r\n"
+    with Running() as running:
+        statuses, _ = answer_to(running, head + b"Connection: close\r\n\r\n", block)
+    assert statuses == [status]
+
+
+def test_a_body_that_does_not_come_to_its_end_is_not_waited_for_after_its_refusal(service):
+    with service.connected() as connection:
+        connection.sendall(POST + b"Connection: close\r\nContent-Length: 5000000000\r\n\r\n{")
+        assert connection.recv(12) == b"HTTP/1.1 413"
+        assert closed_after(connection) < 5
+
+
 def test_a_body_that_is_said_to_be_too_large_is_refused_before_it_comes():
     with Running() as running, running.connected() as connection:
         connection.sendall(POST + b"Content-Length: 5000000000\r\n\r\n{")
@@ -184,7 +219,7 @@ def test_more_requests_than_there_may_be_are_refused():
     with Running(toy, max_delay_ms=0.0, max_requests=3) as running:
         early = [running.ask_later() for _ in range(3)]
         running.wait_for(lambda: running.service._inside == 3)
-        status, _, headers = running.ask(body={"text": "b"})
+        status, _, headers = running.ask(body=b"b" * 5_000_000, Connection="close")
         toy.free.set()
         assert [one.result(10)[0] for one in early] == [200, 200, 200]
     assert status == 429
