@@ -50,8 +50,9 @@ class Command:
     @property
     def workers(self):
         """Numbers of the processes that compute."""
-        below = psutil.Process(self.process.pid).children(recursive=True)
-        return [one.pid for one in below if one.parent() and one.parent().pid != self.process.pid]
+        listener = psutil.Process(self.process.pid)
+        servers = {one.pid for one in listener.children()}  # which fork the workers
+        return [one.pid for one in listener.children(recursive=True) if one.pid not in servers]
 
     def __enter__(self):
         return self
@@ -92,7 +93,8 @@ def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_
             for actual, wanted in zip(answered(port, ROWS), expected):
                 assert actual == pytest.approx(wanted, abs=1e-5)
             command.wait_for("first worker ready")
-            os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
+            with contextlib.suppress(ProcessLookupError):  # of the one that was killed before
+                os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
         command.process.send_signal(signal.SIGHUP)
         command.wait_for("(?s)serving .*serving ")
         for process in psutil.Process(command.process.pid).children(recursive=True):
