@@ -202,7 +202,7 @@ def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stoppe
     gone; 130 stopped; 141 standard output was closed.
     """
     try:
-        with _ending_as_by_ctrl_c(), _threads_in_one_line() as of_threads:
+        with _signals_as_ctrl_c(), _threads_in_one_line() as of_threads:
             status = _done(work, help_text)
         status = status or max(of_threads, default=0)
         sys.stdout.flush()
@@ -234,7 +234,7 @@ def _said(status: int, lines: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def _ending_as_by_ctrl_c() -> Iterator[None]:
+def _signals_as_ctrl_c() -> Iterator[None]:
     """Lets SIGTERM and SIGHUP raise KeyboardInterrupt, so that the command deletes its temporary files.
 
     A program that handles them itself goes on to do so.

@@ -340,11 +340,11 @@ def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row 
 
 
 def _named_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
-    is_said = False
+    is_warned = False
     for row in _tsv(lines, path):
         is_quoted = not isinstance(row, DataError) and any(map(_QUOTED.fullmatch, row.cells))
-        if not is_said and not isinstance(row, DataError) and any(map(_WITH_COMMA.fullmatch, row.cells)):
-            is_said = True
+        if not is_warned and not isinstance(row, DataError) and any(map(_WITH_COMMA.fullmatch, row.cells)):
+            is_warned = True
             _LOG.warning(
                 "%s:%d: a cell is in quotes, which belong to its text; if Excel wrote them, %s", path, row.line, _UNQUOTE
             )

@@ -306,7 +306,7 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
 
 
 def _divider(labels: Collection[str]) -> str | None:
-    """The separator that divides names of labels into others, no more than there are: some recur."""
+    """A separator that divides the labels into no more distinct parts than labels, so that some recur; None if none does."""
     for separator in SEPARATORS:
         parts = {part.strip() for label in labels for part in label.split(separator)} - {""}
         if len(parts) <= len(labels) and parts != set(labels):
