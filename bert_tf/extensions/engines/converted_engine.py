@@ -11,6 +11,7 @@ from bert_tf.features.batching import Batching
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS
 from bert_tf.head_spec import HeadSpec
+from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Outputs
 from bert_tf.training.settings import INT8
 
@@ -21,6 +22,7 @@ _TOKENS = 768  # of a batch: a layer's tensors stay in a core's L2 cache
 # A request of few rows is padded to a multiple of 8 tokens, since an engine prepares again for each new length. int8 rows
 # always are, in batches of one length: a sum rounded differently can become another integer.
 _FEW, _MULTIPLE = 8, 8
+_MUCH = 2 << 30  # bytes of a layer's attention
 
 
 class ConvertedEngine:
@@ -32,6 +34,7 @@ class ConvertedEngine:
         self._weights: tuple[object, ...] = ()  # see `Trained.weights`
         self._by_head: dict[HeadSpec, Compute] = {}  # of these weights
         self._trained: Trained | None = None
+        self._has_warned = False
 
     def load(self, trained: Trained) -> int:
         """Raises CheckpointError if damaged, not finite, or of another model."""
@@ -53,6 +56,7 @@ class ConvertedEngine:
         trained, inference = self._trained, self._inference
         batching = inference.batching(trained.config, trained.max_seq_length)
         compute = self._by_head[trained.head]
+        self._warn_of_long(trained, int(features.lengths.max(initial=0)))
         results = computed(
             trained.outputs,
             features,
@@ -62,6 +66,18 @@ class ConvertedEngine:
         )
         refuse_what_is_no_number(results, trained.prefix)
         return results
+
+    def _warn_of_long(self, trained: Trained, tokens: int) -> None:
+        need = (
+            3 * 4 * trained.config.num_attention_heads * tokens**2
+        )  # scores, those with the mask, and weights, all of a layer
+        if need > _MUCH and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "%s: a text of %d tokens takes about %.0f GB, since this engine holds the attention of all tokens to all;"
+                " --engine=tensorflow computes it in parts",
+                *(trained.prefix, tokens, need / 1e9),
+            )
 
     def close(self) -> None:
         self._weights, self._trained = (), None

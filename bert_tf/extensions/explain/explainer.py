@@ -74,7 +74,10 @@ class _Gradients:
             path.extend([start + alpha * change, change])
             return path[0]
 
-        outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
+        execution = graph.PLAIN.for_rows(trained.config, trained.max_seq_length)
+        by_blocks = execution.queries_at_a_time > 0  # long texts: their gradients are hand-written
+        execution = dataclasses.replace(execution, custom_gradients=by_blocks)
+        outputs = graph.compute(trained, inputs, execution, lookup).logits
         (field, *_) = heads.make_head(trained.head).outputs
         values = self._score(outputs[field.name], weights, points)
         (gradient,) = tf.gradients(values, path[:1])

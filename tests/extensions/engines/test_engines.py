@@ -71,6 +71,18 @@ def test_of_the_heads_of_a_checkpoint_the_first_and_the_latest_stay_open(model):
     assert opened == [model.head, vectors[0].head, vectors[1].head, vectors[0].head]
 
 
+def test_long_texts_are_warned_of_once(model, monkeypatch, caplog):
+    monkeypatch.setattr(converted_engine, "_MUCH", 1000)
+    computing = converted_engine.ConvertedEngine(
+        inference(), "float32", lambda *_: lambda batch: {"logits": np.zeros((len(batch["input_ids"]), 3), np.float32)}
+    )
+    computing.load(model)
+    for _ in range(2):
+        computing.outputs(rows())
+    (warned,) = (record.message for record in caplog.records if "--engine=tensorflow" in record.message)
+    assert f"a text of {rows().lengths.max()} tokens" in warned
+
+
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu_erf", "relu", "tanh", "linear"])
 def test_computes_every_activation(tmp_path, activation):
     model, features = trained(tmp_path / "run", hidden_act=activation, num_hidden_layers=1), rows()

@@ -6,11 +6,13 @@ import functools
 import json
 import sys
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import config
 from bert_tf.batch.session import ClosedError
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -19,6 +21,7 @@ from bert_tf.extensions.explain import command, explainer, targets
 from bert_tf.extensions.explain.explanation import Explanation
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer
 from bert_tf.features import sentences
+from bert_tf.modeling import custom_gradients
 from bert_tf.tokenization import library
 from bert_tf.tokenization.tokenizer import tokenizer_of
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -160,6 +163,22 @@ def test_integrated_gradients_are_those_of_the_formula(open_model):
     of_tokens = factors / 2 @ ((up - down) / 2e-5)
     expected = np.bincount([0, 0, 1, 2, 3, 4, 5, 6], of_tokens[~special])
     np.testing.assert_allclose(explanation.scores, expected, atol=1e-4)
+
+
+def test_long_texts_hold_the_attention_of_some_queries_at_a_time(project, tmp_path, monkeypatch):
+    run, by_blocks = write(tmp_path / "run", project, "classification"), mock.Mock(wraps=custom_gradients.attend_by_blocks)
+    monkeypatch.setattr(custom_gradients, "attend_by_blocks", by_blocks)
+
+    def explained():
+        with bert_tf.load(run) as model:
+            (explanation,) = model.explain([PAIR], label="1")
+        return explanation.scores
+
+    whole = explained()
+    assert not by_blocks.called
+    monkeypatch.setattr(config, "_QUERIES", 4)
+    np.testing.assert_allclose(explained(), whole, atol=1e-5)
+    assert by_blocks.called
 
 
 def test_steps_are_doubled_until_scores_are_complete(open_model, monkeypatch):
