@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,13 +23,31 @@ _BLOCK = 1 << 24  # pairs of rows that are compared at once
 _NEIGHBOURS = 10
 _FAR = 3.0  # robust standard deviations below the median cosine of neighbours
 _ROBUST = 1.4826
-_SYMBOLS = re.compile(r"[\W_]+")
+_EMOJI = 0x1F000  # from here on modifiers and formats are parts of emoji: skin tones, flags
+
+
+class _Blanks(dict[int, str]):
+    """A blank for each character that does not count, else the character, by code point, for `str.translate`."""
+
+    def __missing__(self, point: int) -> str:
+        category, is_variant = unicodedata.category(chr(point)), 0xFE00 <= point <= 0xFE0F  # text or picture
+        is_blank = category[0] in "PZ" or category in ("Cc", "Cf", "Sk") or is_variant  # Sk: accents and ` as quotes
+        self[point] = " " if is_blank and point < _EMOJI else chr(point)
+        return self[point]
+
+
+_BLANKS = _Blanks()
 
 
 def normalized(text: str) -> str:
-    """Without case, punctuation, compatibility forms and differences of white space; a text of symbols stays."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return _SYMBOLS.sub(" ", folded).strip() or folded.strip()
+    """Without case, punctuation, compatibility forms and differences of white space, but with vowel signs and emoji.
+
+    A text without letters and digits stays, as ":-)".
+    """
+    folded = unicodedata.normalize("NFKC", text.translate(_BLANKS)).casefold().translate(_BLANKS)  # NFKC may bring some
+    if any(map(str.isalnum, folded)):
+        return " ".join(folded.split())
+    return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def keys(rows: Sequence[Row]) -> list[Key]:

@@ -93,10 +93,28 @@ def exact_of(some_rows):
     return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(some_rows, duplicates.keys(some_rows))]
 
 
-@pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
+@pytest.mark.parametrize(
+    "text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...', "``He left''", "_He_\u00b4left\ufe0f\u200b"]
+)
 def test_case_punctuation_blanks_and_forms_do_not_count(text):
     assert duplicates.normalized(text) == "he left"
     assert duplicates.normalized(":-)") != duplicates.normalized(":-(")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("वह जाता है", "वह जाती है"),
+        ("เสือ", "เสื้อ"),
+        ("Great 👍", "Great 👎!"),
+        ("Great 👍🏻", "Great 👍🏿"),
+        ("C is fast", "C++ is fast"),
+        ("=)", "=("),
+    ],
+)
+def test_vowel_signs_and_symbols_count(one, other):
+    assert exact(("train", one, "a"), ("train", other, "a")) == []
+    assert exact(("train", one, "a"), ("train", f" {one}", "a")) == [("duplicate", "train:1", "train:0")]
 
 
 def test_duplicates_contradictions_and_leaks():
