@@ -197,11 +197,13 @@
   const cell = (text) => `"${(isFormula(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 
   function corrections() {
-    const lines = [["split", "id", "action", "suggested", "label", "text"]];
-    const beginning = (row) => [...(row.cells[4].firstChild.nodeValue || "").trim()].slice(0, 100).join("");
+    const lines = [["split", "id", "action", "suggested", "label", "text", "text_b"]];
+    const beginning = (part) => [...(part?.firstChild?.nodeValue || "").trim()].slice(0, 100).join("");
     for (const [id, [first]] of sisters) {
       const decision = decisions.get(id);
-      if (decision && isUsable(decision)) lines.push([first.dataset.split, id, decision[0], decision[1], first.dataset.label, beginning(first)]);
+      if (!decision || !isUsable(decision)) continue;
+      const texts = [first.cells[4], first.querySelector(":scope > .text > .second")].map(beginning);
+      lines.push([first.dataset.split, id, ...decision, first.dataset.label, ...texts]);
     }
     return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
   }

@@ -26,8 +26,8 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 
 EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
 _ACTIONS = ("", "keep", EXCLUDE, RELABEL)
-_ID, _SPLIT, _ACTION, _TEXT, _LABELS = "id", "split", "action", "text", ("suggested", "label")
-_NUMBERED = re.compile(rf"{TRAIN}-\d+")
+_ID, _SPLIT, _ACTION, _TEXTS, _LABELS = "id", "split", "action", ("text", "text_b"), ("suggested", "label")
+_NUMBERED = re.compile(rf"{TRAIN}(_.+)?-\d+(-\d+)?")  # of all languages of XNLI: train_de-7; of passages: train-7-0
 _REMEDY = "write id,label in each line, or name the columns: id,label"
 
 
@@ -44,10 +44,10 @@ class Corrections(Part):
         return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}
 
 
-def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) -> dict[str, str]:
+def read_labels(path: str, action: str, texts: Mapping[str, tuple[str, str]] | None = None) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
-    In a table with the columns split and action, only lines with train and `action` count, whose text must begin one of
+    In a table with the columns split and action, only lines with train and `action` count, whose texts must begin those of
     `texts`, by id.
     """
     table, named = _table(path)
@@ -57,8 +57,8 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
         raise DataError(f"no label; {_REMEDY}", path)
     filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
     is_audit = filters.keys() == {_SPLIT, _ACTION}
-    has_text = is_audit and texts is not None and table.has(_TEXT)
-    columns = [id_column, *([label_column] if label_column else []), *([_TEXT] if has_text else []), *filters]
+    text_columns = [name for name in _TEXTS if is_audit and table.has(name)]
+    columns = [id_column, *([label_column] if label_column else []), *text_columns, *filters]
     labels: dict[str, str] = {}
 
     def add(line: int, row: list[Any]) -> None:
@@ -72,8 +72,9 @@ def read_labels(path: str, action: str, texts: Mapping[str, str] | None = None) 
             values = {name: spreadsheets.original(cell) for name, cell in values.items()}
         guid = cells.name(values[id_column], _ID)
         label = cells.name(values[label_column], label_column) if label_column else ""
-        is_numbered = _NUMBERED.fullmatch(guid) is not None  # an id of the user's own says which row it is
-        if has_text and is_numbered and not _plain((texts or {}).get(guid, values[_TEXT])).startswith(_plain(values[_TEXT])):
+        # An id of the user's own says which row it is.
+        of_row = (texts or {}).get(guid, ()) if _NUMBERED.fullmatch(guid) else ()
+        if not all(_plain(text).startswith(_plain(values.get(name, ""))) for name, text in zip(_TEXTS, of_row)):
             why = f"the text of {guid!r} is another one in the training file, which has changed since; audit it again"
             raise DataError(why, path, line)
         if labels.setdefault(guid, label) != label:
@@ -105,10 +106,16 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
+def _texts(example: Any) -> tuple[str, str]:
+    """The first text, and the others as an audit joins them."""
+    first, *others = example.texts
+    return first, " ".join(filter(None, others))
+
+
 def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
     """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
     counts = collections.Counter(example.guid for example in examples)
-    texts = {example.guid: example.texts[0] for example in examples}
+    texts = {example.guid: _texts(example) for example in examples}
     excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
     labels = read_labels(relabel, RELABEL, texts) if relabel else {}
     used = {path for path, by_id in ((exclude, excluded), (relabel, labels)) if by_id}  # one file may serve both

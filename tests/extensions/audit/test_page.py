@@ -1,5 +1,7 @@
 """The page of an audit, in a real browser: what is decided there is what a training reads."""
 
+import csv
+import io
 import json
 
 import pytest
@@ -91,7 +93,9 @@ def test_decisions_by_keys_are_the_corrections_of_a_training(opened, path, tmp_p
     opened.evaluate(f"{PRESS}(['Enter', 'ArrowDown', 'a'])")  # the leak; the next open row is train-4
     opened.evaluate(f"{PRESS}(['ArrowUp', 'ArrowUp', 'x'])")  # a row of dev: nothing
     opened.open(path, width=1400)  # decisions are kept
-    (tmp_path / "corrections.csv").write_bytes(opened.evaluate(FILE).encode())
+    text = opened.evaluate(FILE)
+    (tmp_path / "corrections.csv").write_bytes(text.encode())
+    assert {line["text_b"] for line in csv.DictReader(io.StringIO(text, newline=""))} == {"a second text"}
     table = str(tmp_path / "corrections.csv")
     assert corrections.read_labels(table, corrections.EXCLUDE) == {"train-1": "", "train-3": ""}
     assert corrections.read_labels(table, corrections.RELABEL) == {"train-0": '"b"', "train-2": "=c"}

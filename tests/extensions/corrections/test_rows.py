@@ -94,6 +94,24 @@ def test_an_audit_says_what_to_do_with_each_row(file):
 
 
 @pytest.mark.parametrize(
+    ("row", "change"),
+    [
+        (SentenceExample("train-1", "a premise", "one", "a"), {"text_b": "two"}),
+        (SentenceExample("train_de-1", "one", None, "a"), {"text_a": "two"}),
+        (SpanExample("train-1", "a question", "one", ()), {"context": "two"}),
+        (ChoiceExample("train-1-0", "a passage", "who", ("x", "y"), 0), {"question": "what"}),
+        (ChoiceExample("train-1", "a passage", "", ("x", "y"), 0), {"options": ("v", "w")}),
+    ],
+)
+def test_a_row_that_took_the_number_of_another_is_refused(file, row, change):
+    issue = findings.Finding(findings.DUPLICATE, 1.0, findings.row_of("train", row, is_train=True))
+    path, others = file(findings.table([issue], ",")), ROWS[2:]
+    assert corrected(exclude=path, rows=[row, *others]) == [(other.guid, "a") for other in others]
+    neighbour = dataclasses.replace(row, **change)
+    assert f"the text of {row.guid!r} is another one" in refusal(DataError, corrected, path, None, [neighbour, *others])
+
+
+@pytest.mark.parametrize(
     ("exclude", "relabel", "problem"),
     [
         ("train-9\n", None, "1 of 1 ids are not those of training rows; the first is 'train-9', a training row is '"),
