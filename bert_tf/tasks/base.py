@@ -124,6 +124,11 @@ class Family(Protocol):
         return None
 
     @property
+    def may_have_no_label(self) -> bool:
+        """Whether a labelled row may have none: of several labels none applies, a question has no answer."""
+        return False
+
+    @property
     def trains_on_windows(self) -> bool:
         """Whether a text's windows are always made, and trained on one by one, whatever `Limits.long_text` says."""
         return False

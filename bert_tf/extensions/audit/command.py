@@ -123,9 +123,10 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     vectors, tokenizer = _encoded(rows, settings)
     if issues is None:  # without predictions
         issues = labels.from_vectors(task.family, examples, vectors[train])
+    no_label = "" if task.family.may_have_no_label else None
     ranked = findings.ranked(
         [
-            *(Finding(findings.LABEL, issue.score, rows[train[issue.row]], issue.suggested) for issue in issues or ()),
+            *(Finding(findings.LABEL, one.score, rows[train[one.row]], one.suggested or no_label) for one in issues or ()),
             *duplicates.exact(rows, keys),
             *duplicates.near(rows, keys, settings.least_overlap),
             *duplicates.outliers(rows, keys, vectors),

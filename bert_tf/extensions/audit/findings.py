@@ -54,16 +54,16 @@ class Finding(NamedTuple):
     problem: str  # of KINDS
     score: float
     row: Row
-    suggested: str = ""  # label
+    suggested: str | None = None  # label; empty for none
     other: Row | None = None  # the row that this one repeats, contradicts or leaks into
 
     def cells(self, separator: str) -> tuple[str, ...]:
         action = _ACTIONS.get(self.problem, "") if self.row.is_train else ""
-        action = "" if action == RELABEL and not self.suggested else action
+        action = "" if action == RELABEL and self.suggested is None else action
         split, _, example, *texts = self.row
         label = label_text(example.label, separator)
         other = self.other.name if self.other else ""
-        return (split, example.guid, self.problem, f"{self.score:.4f}", label, self.suggested, action, other, *texts)
+        return (split, example.guid, self.problem, f"{self.score:.4f}", label, self.suggested or "", action, other, *texts)
 
 
 def row_of(split: str, example: Example, *, is_train: bool) -> Row:

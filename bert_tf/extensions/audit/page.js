@@ -7,6 +7,7 @@
   const byId = (id) => document.getElementById(id);
   const filter = byId("filter").elements;
   const known = byId("labels").hasAttribute("data-only") && new Set([...byId("labels").options].map((one) => one.value));
+  const none = byId("labels").hasAttribute("data-none") ? "(none)" : ""; // what an empty label means
   const store = `bert_tf audit ${document.querySelector("meta[name=table-sha256]").content}`;
   const decisions = new Map(load()); // by row of the data: [action, label]
   const sisters = new Map(); // findings of the same row
@@ -31,9 +32,9 @@
     } catch { /* as above */ }
   }
 
-  const isUsable = ([action, label]) => action !== "relabel" || (known ? known.has(label) : label.trim() !== "");
+  const isUsable = ([action, label]) => action !== "relabel" || (known ? known.has(label) : none || label.trim());
   const isDecided = (row) => decisions.has(row.dataset.id) && "train" in row.dataset;
-  const proposal = ({ dataset: { action, suggested } }) => action === "exclude" ? ["exclude", ""] : suggested ? ["relabel", suggested] : null;
+  const proposal = ({ dataset: { action, suggested } }) => action ? [action, suggested] : null;
   const isOpen = (row) => "train" in row.dataset && !isDecided(row);
 
   function decide(row, decision) {
@@ -56,10 +57,12 @@
     const name = `train row ${row.dataset.id}`;
     const offered = proposal(row);
     row.setAttribute("aria-keyshortcuts", "A X R K U");
-    if (offered) cell.append(make("button", offered[0] === "exclude" ? "Accept: exclude" : `Accept: ${offered[1]}`, { type: "button" }));
+    const offer = offered?.[0] === "relabel" ? offered[1] || none : "exclude";
+    if (offered) cell.append(make("button", `Accept: ${offer}`, { type: "button" }));
     const select = make("select", "", { "aria-label": `Decision on ${name}` });
     for (const [value, text] of [["", "open"], ["keep", "keep"], ["exclude", "exclude"], ["relabel", "relabel"]]) select.append(make("option", text, { value }));
-    const input = make("input", "", { "aria-label": `New label of ${name}`, list: "labels", autocomplete: "off" });
+    const attributes = { list: "labels", autocomplete: "off", placeholder: none };
+    const input = make("input", "", { "aria-label": `New label of ${name}`, ...attributes });
     cell.append(select, input);
     show(row);
   }

@@ -42,6 +42,7 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
         most=_MOST,
         labels=family.labels,
         only_labels=family.kind == CLASSIFICATION,
+        may_have_no_label=family.may_have_no_label,
         findings=[_row(finding, separator) for finding in shown],
         style=markupsafe.Markup(style),
         script=markupsafe.Markup(script),  # none of it is from the data

@@ -44,11 +44,13 @@ class Corrections(Part):
         return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}
 
 
-def read_labels(path: str, action: str, texts: Mapping[str, tuple[str, str]] | None = None) -> dict[str, str]:
+def read_labels(
+    path: str, action: str, texts: Mapping[str, tuple[str, str]] | None = None, *, may_be_empty: bool = False
+) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
     In a table with the columns split and action, only lines with train and `action` count, whose texts must begin those of
-    `texts`, by id.
+    `texts`, by id. An empty label is refused, unless it `may_be_empty`.
     """
     table, named = _table(path)
     id_column, label_columns = (_ID, _LABELS) if named else ("1", ("2",))
@@ -71,7 +73,9 @@ def read_labels(path: str, action: str, texts: Mapping[str, tuple[str, str]] | N
         if is_audit:
             values = {name: spreadsheets.original(cell) for name, cell in values.items()}
         guid = cells.name(values[id_column], _ID)
-        label = cells.name(values[label_column], label_column) if label_column else ""
+        label = values[label_column].strip() if label_column else ""
+        if label_column and (label or not may_be_empty):
+            label = cells.name(label, label_column)
         # An id of the user's own says which row it is.
         of_row = (texts or {}).get(guid, ()) if _NUMBERED.fullmatch(guid) else ()
         if not all(_plain(text).startswith(_plain(values.get(name, ""))) for name, text in zip(_TEXTS, of_row)):
@@ -117,7 +121,7 @@ def apply(examples: Sequence[Any], task: Task, *, exclude: str | None, relabel: 
     counts = collections.Counter(example.guid for example in examples)
     texts = {example.guid: _texts(example) for example in examples}
     excluded = read_labels(exclude, EXCLUDE, texts) if exclude else {}
-    labels = read_labels(relabel, RELABEL, texts) if relabel else {}
+    labels = read_labels(relabel, RELABEL, texts, may_be_empty=task.family.may_have_no_label) if relabel else {}
     used = {path for path, by_id in ((exclude, excluded), (relabel, labels)) if by_id}  # one file may serve both
     for path, by_id in ((exclude, excluded), (relabel, labels)):
         if path and path not in used:
@@ -148,7 +152,8 @@ def _relabelled(example: Any, labels: Mapping[str, str], task: Task, known: Coll
         if task.family.kind == SPAN:
             from bert_tf.extensions.span.reader import Answer
 
-            return dataclasses.replace(example, answers=(Answer(text, _place(text, example)),))
+            answers = (Answer(text, _place(text, example)),) if text else ()
+            return dataclasses.replace(example, answers=answers)
         return dataclasses.replace(example, label=_label(text, example, task, known))
     except tables.RowError as error:
         raise DataError(f"{example.guid}: {error}", path) from error
@@ -180,7 +185,7 @@ def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
         names: tuple[str, ...] = (text,)
     else:
         separator = None if kind == TAGS else getattr(family, "label_separator", ",")
-        names = tuple(name.strip() for name in text.split(separator))
+        names = tuple(name.strip() for name in text.split(separator)) if text else ()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise tables.RowError(unknown_name("label", unknown[0], family.labels))

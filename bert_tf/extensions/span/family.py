@@ -86,6 +86,10 @@ class SpanFamily(Family):
         recorded = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
         return dataclasses.replace(self, **recorded)
 
+    @property
+    def may_have_no_label(self) -> bool:
+        return self.version_2_with_negative
+
     def no_effect(self, rule: str) -> str:
         is_idle = rule == "null_score_diff_threshold" and not self.version_2_with_negative
         return "is for questions that may have no answer (SQuAD2, --version_2_with_negative)" if is_idle else ""

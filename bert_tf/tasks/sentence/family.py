@@ -134,6 +134,10 @@ class SentenceFamily(Family):
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
 
     @property
+    def may_have_no_label(self) -> bool:
+        return self.kind == MULTI_LABEL
+
+    @property
     def columns(self) -> RowColumns:
         return RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
 

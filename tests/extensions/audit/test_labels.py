@@ -134,6 +134,13 @@ def test_duplicates_contradictions_and_leaks():
     assert exact_of(tagged) == [("contradiction", "train:1", "train:0")]
 
 
+@pytest.mark.parametrize(("suggested", "action"), [("b", "relabel"), ("", "relabel"), (None, "")])
+def test_no_label_is_a_proposal_and_no_proposal_is_none(suggested, action):
+    finding = findings.Finding(findings.LABEL, 0.1, rows(("train", "one", ("a",)))[0], suggested)
+    cells = dict(zip(findings.COLUMNS, finding.cells(",")))
+    assert (cells["suggested"], cells["action"]) == (suggested or "", action)
+
+
 def test_texts_that_are_read_in_windows_are_not_truncated():
     tokenizer = WordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]), lower_case=True)
     long_rows = rows(("train", "a a a a", "X"))

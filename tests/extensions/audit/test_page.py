@@ -9,6 +9,7 @@ import pytest
 from bert_tf.extensions.audit import findings, page
 from bert_tf.extensions.audit.findings import Finding
 from bert_tf.extensions.corrections import rows as corrections
+from bert_tf.head_spec import MULTI_LABEL
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.extensions.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
@@ -102,6 +103,19 @@ def test_decisions_by_keys_are_the_corrections_of_a_training(opened, path, tmp_p
     opened.evaluate("document.querySelector('tr[data-id=train-1]').focus()")
     opened.evaluate(f"{PRESS}(['u'])")
     assert "train-1" not in opened.evaluate(FILE)
+
+
+def test_a_proposal_of_no_label_is_a_correction(chromium, tmp_path):
+    family, finding = SentenceFamily(("a", "b"), MULTI_LABEL), Finding(findings.LABEL, 0.1, row(0, label=("a",)), "")
+    path, table = tmp_path / "audit.html", tmp_path / "corrections.csv"
+    path.write_text(page.render("tickets.csv", family, [finding], [], ",", digest="1" * 64), encoding="utf-8")
+    chromium.open(path, width=1400)
+    chromium.evaluate("localStorage.clear()")
+    chromium.open(path, width=1400)
+    assert chromium.evaluate("document.querySelector('td.decision button').textContent") == "Accept: (none)"
+    chromium.evaluate("document.querySelector('td.decision button').click()")
+    table.write_bytes(chromium.evaluate(FILE).encode())
+    assert corrections.read_labels(str(table), corrections.RELABEL, may_be_empty=True) == {"train-0": ""}
 
 
 def test_filters_sorts_and_accepts_what_matches(opened):

@@ -122,6 +122,7 @@ def test_a_row_that_took_the_number_of_another_is_refused(file, row, change):
             None,
             "no column 'id'; write id,label in each line, or name the columns: id,label; the header",
         ),
+        (None, "id,label\ntrain-1,\n", "the value in column 'label' is empty"),
         (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
         (None, "train-1,a\ntrain-1,b\n", "label of 'train-1' differs from that above"),
         ("id,action\ntrain-0,Exclude\ntrain-1,exlude\n", None, "the action 'exlude' is none of keep, exclude, relabel"),
@@ -147,11 +148,13 @@ def test_an_id_of_several_rows_is_refused(file, texts):
         (SentenceFamily(kind=REGRESSION), SentenceExample("1", "t", None, 1.0), "2.5", "label", 2.5),
         (SimilarityFamily(5.0), SentenceExample("1", "t", "u", 1.0), "5", "label", 5.0),
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
+        (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), "", "label", ()),
         (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
         (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
         (SpanFamily(), SpanExample("1", "q", "in 1871, 1871 and 18", (Answer("and 18", 14),)), "18", "answers", (("18", 18),)),
         (SpanFamily(), SpanExample("1", "q", "1871, 1871", (Answer("71", 8),)), "1871", "answers", (("1871", 6),)),
         (SpanFamily(), SpanExample("1", "q", "a red fox", ()), "fox", "answers", (("fox", 6),)),
+        (SpanFamily(version_2_with_negative=True), SpanExample("1", "q", "a fox", (Answer("fox", 2),)), "", "answers", ()),
     ],
 )
 def test_labels_of_every_family(file, family, example, text, field, value):
@@ -164,6 +167,7 @@ def test_labels_of_every_family(file, family, example, text, field, value):
     [
         (SpanFamily(), SpanExample("1", "q", "1871, 1871", ()), "1871", "the answer '1871' is in the context several times"),
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ()), '"a,a"', "the label 'a' is repeated"),
+        (SpanFamily(), SpanExample("1", "q", "a fox", (Answer("fox", 2),)), "", "the value in column '2' is empty"),
     ],
 )
 def test_labels_that_are_ambiguous_are_refused(file, family, example, text, problem):
