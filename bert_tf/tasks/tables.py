@@ -58,7 +58,7 @@ _IN_QUOTES = (
     f"a cell is quoted as pandas does it, where TSV has no quoting: {_UNQUOTE}, or tsv if the quotes belong to the text"
 )
 _WITH_COMMA = re.compile(r'"[^"]*,[^"]*"')  # a cell as Excel saves it as text with tabs, or a quotation
-_SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
+SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)  # of Excel, above the header line
 _ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
 # Other characters that divide the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {
@@ -304,7 +304,7 @@ def _opened(source: text_lines.Source, path: str, form: str, *, has_header: bool
         outside_quotes = re.sub('"[^"]*"?', "", first)
         if form == JSONL and _ARRAY_BEGIN.match(first):
             form = _ARRAY
-        elif form == CSV and (has_header or _SEPARATOR_LINE.fullmatch(first)):
+        elif form == CSV and (has_header or SEPARATOR_LINE.fullmatch(first)):
             form = _SEMICOLONS if ";" in outside_quotes and "," not in outside_quotes else CSV
     return form, _READERS[form](lines, path)
 
@@ -380,7 +380,7 @@ def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: st
 
 def _is_separator_line(text: str, divider: str, path: str) -> bool:
     """Whether a line is Excel's, above the header; DataError if it names another separator."""
-    match = _SEPARATOR_LINE.fullmatch(text)
+    match = SEPARATOR_LINE.fullmatch(text)
     if match and match[1] != divider:
         raise DataError(
             f"the line names the separator {match[1]!r}, but {divider!r} divides cells of this format; delete the line", path, 1

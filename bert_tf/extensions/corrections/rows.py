@@ -89,10 +89,13 @@ def read_labels(
 
 
 def _table(path: str) -> tuple[tables.Table, bool]:
-    """Opens a table of ids, and tells whether its first line names the columns."""
+    """Opens a table of ids, and tells whether its first line, below one with `sep=;`, names the columns."""
     if path == files.PIPE:
         raise DataError("standard input can be read only once; name a file", path)
-    first = next(text_lines.lines(path))
+    lines = text_lines.lines(path)
+    first = next(lines)
+    if isinstance(first, text_lines.Line) and tables.SEPARATOR_LINE.fullmatch(first.text.strip()):
+        first = next(lines, first)
     if isinstance(first, DataError):
         raise first
     form = names.TSV if "\t" in first.text else names.CSV

@@ -52,9 +52,11 @@ def test_a_file_that_changes_nothing_is_said(file, caplog):
 
 
 def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
-    for text in ("train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", '"label","id"\na,train-1\nb,train-3\n'):
+    ids = "train-1\ntrain-3\n"
+    for text in (ids, f"id\n{ids}", f"sep=;\nid\n{ids}", '"label","id"\na,train-1\nb,train-3\n'):
         assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
-    tables = "train-1,b\n", "sep=;\ntrain-1;b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n", "label;id\nb;train-1\n"
+    below = "sep=;\ntrain-1;b\n", "sep=;\nlabel;id\nb;train-1\n", "SEP=,\r\nlabel,id\r\nb,train-1\r\n"
+    tables = "train-1,b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n", "label;id\nb;train-1\n", *below
     for text in tables:
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
