@@ -10,13 +10,14 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.audit.findings import label_text
 from bert_tf.extensions.audit.labels import Cells, Issue, from_predictions
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, TAGS
-from bert_tf.io import spreadsheets
+from bert_tf.io import files, spreadsheets
 from bert_tf.io.log_form import log
 from bert_tf.tasks import cells, names, tables
 from bert_tf.tasks.base import Family
 
 _OUT_OF_FOLD = "out_of_fold.tsv"  # in the folder of a run with --folds
-_ID, _TRUE_LABEL = "id", "true_label"
+_ID, _TAGS, _TRUE_LABEL = "id", "tags", "true_label"
+_REMEDY = "predict into .jsonl, or name a run with --folds"
 
 
 def issues(paths: str, family: Family, examples: Sequence[Any]) -> tuple[list[Issue], list[str]]:
@@ -27,7 +28,7 @@ def issues(paths: str, family: Family, examples: Sequence[Any]) -> tuple[list[Is
     names = [path.strip() for path in paths.split(",")]
     if "" in names:
         raise FlagError(f"--predictions={paths}: a name is empty; remove the extra comma")
-    runs = [_read(Path(name)) for name in names]
+    runs = [_read(Path(name), family) for name in names]
     numbers = [
         n for n, example in enumerate(examples) if example.label is not None and all(example.guid in run for run in runs)
     ]
@@ -60,14 +61,18 @@ def _changed(path: str, family: Family, rows: Sequence[Any], run: Mapping[str, C
     return f"{path}: {changed:,} of {len(rows):,} rows had another label then; {advice}"
 
 
-def _read(path: Path) -> Mapping[str, Cells]:
+def _read(path: Path, family: Family) -> Mapping[str, Cells]:
     """Lines of a prediction file by id."""
     if path.is_dir():
         path /= _OUT_OF_FOLD
         if not path.is_file():
             raise DataError(f"no {_OUT_OF_FOLD}; train with --folds=5, or name a prediction file", path.parent)
     form = tables.form_of(str(path))
+    if form is None:
+        raise DataError(files.missing(path) or f"unknown format of this file name; {_REMEDY}", path)
     table = tables.open_table(path, form=form)
+    if family.kind == TAGS:  # other formats have a line for each word
+        table.require(_TAGS, _REMEDY)
     table.require(_ID, "name a prediction file of the package")
     cells_by_id: dict[str, Cells] = {}
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert_tf.errors import DataError
 from bert_tf.extensions.audit import duplicates, findings, labels, predictions, texts
 from bert_tf.extensions.audit.findings import row_of
 from bert_tf.extensions.choice.family import ChoiceFamily
@@ -158,6 +159,21 @@ def test_rows_without_predictions_and_rows_that_had_another_label_are_said(tmp_p
         " (ids are numbers of lines, without --id_column)",
         "only 3 of 4 labelled rows have predictions; the others are not judged",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("p.csv", "id,word_number,word,tag,score\n1,0,one,O,0.9\n1,1,two,X,0.9\n", ":1: no column 'tags'"),
+        ("p.tsv", "one\tO\ntwo\tX\n", ":1: no column 'tags'"),
+        ("p.conll", "one O\ntwo X\n", ": unknown format of this file name"),
+    ],
+)
+def test_predictions_by_word_are_refused_with_a_format_that_is_by_sentence(tmp_path, name, text, problem):
+    (tmp_path / name).write_text(text)
+    rows = [TagExample("1", ("one", "two"), ("O", "O"))]
+    with pytest.raises(DataError, match=f"^{tmp_path}/{name}{problem}; predict into .jsonl, or name a run with --folds"):
+        predictions.issues(f"{tmp_path}/{name}", TagFamily(("O", "X")), rows)
 
 
 def share(one, other):
