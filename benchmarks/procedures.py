@@ -111,8 +111,9 @@ def _afresh(stage: Stage, contenders: list[Contender]) -> Samples:
             stage.meet(contender, worker)
             answers.update(stage.answers_to_check({contender.name: worker}))
     names = stage.comparable(answers)
-    turn = _first_step if stage.suite.worker == "start" else _peak_rss
-    return take_turns(stage, {c.name: functools.partial(turn, stage, c) for c in contenders if c.name in names})
+    turn = _FRESH[stage.suite.unit]
+    turns = {c.name: functools.partial(turn, stage, c) for c in contenders if c.name in names}
+    return take_turns(stage, turns, warm_up=turn is not _rate_after_a_step)
 
 
 def _first_step(stage: Stage, contender: Contender) -> float:
@@ -125,6 +126,20 @@ def _peak_rss(stage: Stage, contender: Contender) -> float:
     with stage.start(contender) as worker:
         stage.meet(contender, worker)
         return _number(worker.ask({"run": stage.steps}), "peak_rss_mb")
+
+
+def _rate_after_a_step(stage: Stage, contender: Contender) -> float:
+    with stage.start(contender) as worker:
+        stage.meet(contender, worker)
+        worker.ask({"run": 1})
+        return _rate(worker.ask({"run": stage.steps}))
+
+
+_FRESH: Mapping[str, Callable[[Stage, Contender], float]] = {
+    "s": _first_step,
+    "MB": _peak_rss,
+    "examples/s": _rate_after_a_step,
+}
 
 
 def _curves(stage: Stage, contenders: list[Contender]) -> Samples:

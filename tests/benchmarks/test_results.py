@@ -99,10 +99,12 @@ def test_each_takes_its_best_batch_size_or_its_own(bench):
 
 
 def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_steps(bench):
-    start, memory, curves = (rows(row(suite=suite), bench)["bert_tf"] for suite in ("start", "memory", "curves"))
+    suites = ("start", "memory", "whole", "curves")
+    start, memory, whole, curves = (rows(row(suite=suite), bench)["bert_tf"] for suite in suites)
     assert len(start["samples"]) == 3
     assert 0.0 < start["lowest"] < start["highest"]
     assert memory["samples"] == [110.0] * 3
+    assert whole["samples"] == [20.0] * 3
     assert len(curves["samples"]) == 50
     assert curves["samples"][:2] == [pytest.approx(0.699), pytest.approx(0.698)]
 
