@@ -51,6 +51,9 @@ def check(run: Run) -> Run:
     parts.check_layers(run.spec.train.frozen, layers, shared=shared)
     if count > layers:
         raise FlagError(f"--reinit_layers={count}: the model has {parts.counted(layers, shared=shared)}")
+    if shared and count == layers:
+        anew = "layers share their weights, so all would begin anew"
+        raise FlagError(f"--reinit_layers={count}: {anew}; give --reinit_layers={layers - 1}")
     restore = _restored(run, problems)
     preflight.refuse(problems)
     for part in run.parts.values() if TRAIN in run.splits else ():

@@ -1,5 +1,6 @@
 """Loss, best checkpoint and target: from flags, and in a run that is evaluated while it trains."""
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,3 +193,20 @@ def test_top_layers_and_pooler_begin_anew_but_no_more_than_there_are(tmp_path, u
         assert run(*project.flags(tmp_path / "new", do_train=True, freeze="0,pooler", **more)) == 2
         said = "--freeze: pooler would keep the random weights of their start; leave them out\n"
         assert capsys.readouterr().err.endswith(said)
+
+
+def test_layers_that_share_weights_do_not_all_begin_anew(tmp_path, untrained, capsys):
+    project = write_project(tmp_path / "project")
+    config = {
+        **json.loads(project.bert_config_file.read_text()),
+        "model_type": "albert",
+        "layer_groups": 1,
+        "embedding_size": 8,
+    }
+    project.bert_config_file.write_text(json.dumps(config))
+    for more in ({"reinit_layers": 1}, {"few_labels": True}):
+        assert run(*project.flags(tmp_path / "out", do_train=True, **more)) == 2
+        said = "--reinit_layers=1: layers share their weights, so all would begin anew; give --reinit_layers=0\n"
+        assert capsys.readouterr().err.endswith(said)
+    assert run(*project.flags(tmp_path / "out", do_train=True, few_labels=True, reinit_layers=0, verbosity=-1)) == 130
+    assert {*untrained[0].restore.initialized} == {"output_weights", "output_bias"}
