@@ -154,6 +154,10 @@ class BertConfig:
         """Tokens that a layer sees, half of them on each side; 0 for all."""
         return self.attention_window if layer % self.whole_attention_every else 0
 
+    def kind_of_layer(self, layer: int) -> tuple[int, bool]:
+        """What a layer computes otherwise than others: its window, and no LayerNorm before the first if norms come first."""
+        return self.window_of_layer(layer), self.norm_first and layer == 0
+
     def queries_at_a_time(self, longest: int) -> int:
         """Most queries whose attention weights exist at once, for rows of up to `longest` tokens; 0 for all.
 

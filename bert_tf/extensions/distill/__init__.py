@@ -6,8 +6,9 @@ Settings and recipe were measured in docs/distillation.md.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
@@ -24,6 +25,8 @@ FEW_TEXTS = 5000  # training rows below which a student needs more texts
 RECOMBINED = 5  # pairs made for each row
 RECIPE: Mapping[str, float | str] = {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True}
 RECIPE_OF_PAIRS: Mapping[str, float | str] = {"train_batch_size": 8, "num_train_epochs": 4.0}  # with recombined pairs
+
+_Chosen = tuple[float, tuple[int, ...]]  # the sum of distances from wanted layers, and layers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,14 +71,20 @@ class DistillSettings(Settings):
         """Whether vectors within the encoder are compared, which dropout would make differ."""
         return self.state_weight > 0 or self.relation_weight > 0
 
-    def layers(self, of_teacher: int) -> tuple[int, ...]:
-        """Layers of the teacher that the student starts from, in order."""
+    def layers(self, of_teacher: int, kind_of: Callable[[int], object] = lambda _: None) -> tuple[int, ...]:
+        """Layers of the teacher that the student starts from, in order; each keeps its kind, see `BertConfig.kind_of_layer`."""
         if self.teacher_layers is not None:
-            return _layer_numbers(self.teacher_layers, of_teacher)
+            asked = _layer_numbers(self.teacher_layers, of_teacher)
+            fitting = _of_their_kinds(asked, of_teacher, kind_of)
+            if asked != fitting:
+                change = "layers of the student would have another window, or lack a LayerNorm"
+                raise FlagError(f"--teacher_layers={self.teacher_layers}: {change}; give {','.join(map(str, fitting))}")
+            return asked
         count = self.student_layers or -(-of_teacher // 2)
         if count > of_teacher:
             raise FlagError(f"--student_layers={count}: the teacher has {of_teacher} layers")
-        return tuple(of_teacher * (number + 1) // count - 1 for number in range(count))
+        even = tuple(of_teacher * (number + 1) // count - 1 for number in range(count))
+        return _of_their_kinds(even, of_teacher, kind_of)
 
 
 def _layer_numbers(text: str, layers: int) -> tuple[int, ...]:
@@ -85,6 +94,20 @@ def _layer_numbers(text: str, layers: int) -> tuple[int, ...]:
     if max(numbers) >= layers or sorted(set(numbers)) != numbers:
         raise FlagError(f"--teacher_layers={text}: give numbers from 0 to {layers - 1} in rising order, as 0,{layers - 1}")
     return tuple(numbers)
+
+
+def _of_their_kinds(wanted: Sequence[int], of_teacher: int, kind_of: Callable[[int], object]) -> tuple[int, ...]:
+    """The layers nearest to the wanted ones, in rising order, of which each has the kind of its number in the student."""
+    nearest: dict[int, _Chosen] = {-1: (0, ())}  # by the last layer
+    for number, near in enumerate(wanted):
+        longer: dict[int, _Chosen] = {}
+        below: _Chosen = (math.inf, ())
+        for layer in range(of_teacher):
+            below = min(below, nearest.get(layer - 1, below))
+            if kind_of(layer) == kind_of(number):
+                longer[layer] = below[0] + abs(layer - near), (*below[1], layer)
+        nearest = longer
+    return min(nearest.values())[1]
 
 
 EXTENSION = Extension(

@@ -81,7 +81,7 @@ class Distillation(Part):
         return {**family.usual_settings, **RECIPE, **of_pairs}
 
     def layers(self, count: int) -> tuple[int, ...]:
-        numbers: tuple[int, ...] = self.settings.layers(count) if self._from_layers else ()
+        numbers: tuple[int, ...] = self.settings.layers(count, self.teacher.config.kind_of_layer) if self._from_layers else ()
         return numbers
 
     def further_examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:

@@ -394,3 +394,17 @@ def test_layers_are_spaced_evenly_and_end_with_the_last():
     assert DistillSettings(teacher_layers="0, 5").layers(6) == (0, 5)
     with pytest.raises(FlagError):
         DistillSettings(teacher_layers="first").layers(6)
+
+
+def test_layers_keep_their_window_and_the_first_its_lack_of_a_norm():
+    """Of ModernBERT-base: the first and each third layer see all."""
+    teacher = BertConfig(9, num_hidden_layers=22, attention_window=128, whole_attention_every=3, norm_first=True)
+    kind = teacher.kind_of_layer
+    distillation = Distillation(DistillSettings("teacher"))
+    distillation.teacher = SimpleNamespace(config=teacher)
+    layers = distillation.layers(22)
+    assert layers == (0, 2, 5, 6, 8, 11, 12, 14, 17, 18, 20)
+    assert [kind(layer) for layer in layers] == [kind(number) for number in range(11)]
+    assert DistillSettings(teacher_layers="0,4,5,9").layers(22, kind) == (0, 4, 5, 9)
+    with pytest.raises(FlagError, match="^--teacher_layers=1,3,5: layers of the student would have another .*; give 0,2,5$"):
+        DistillSettings(teacher_layers="1,3,5").layers(22, kind)
