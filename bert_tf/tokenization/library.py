@@ -118,7 +118,7 @@ class LibraryVocabulary(Vocabulary):
     @functools.cached_property
     def _blank(self) -> str | None:
         """The character that pieces begin with for a blank before them, None in a vocabulary that marks continuations."""
-        if any(token.startswith("##") for token in self.tokens):
+        if getattr(self.library.model, "continuing_subword_prefix", None) == "##":  # of WordPiece; others may have Markdown's
             return None
         return next((mark for mark in _BLANKS if any(token.startswith(mark) for token in self.tokens)), None)
 

@@ -193,3 +193,17 @@ def test_parts_of_a_character_keep_their_names():
     content["model"]["vocab"]["\u00f0"] = number  # the first of four bytes
     content["decoder"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     assert library.LibraryVocabulary(json.dumps(content)).word_piece(number) == "\u00f0"
+
+
+@pytest.mark.parametrize(
+    ("model", "begins", "goes_on"),
+    [({}, "w", "##w"), ({"type": "WordPiece", "continuing_subword_prefix": "##"}, "\u0120w", "w")],
+)
+def test_pieces_of_markdown_are_no_sign_of_word_pieces(model, begins, goes_on):
+    content = json.loads(tokenizer_files.byte_level())
+    pieces = content["model"]["vocab"]
+    pieces["##"] = pieces.pop("unused4")
+    of_word_pieces = {"unk_token": "<unk>", "max_input_chars_per_word": 100, "vocab": pieces}
+    content["model"] = {**of_word_pieces, **model} if model else content["model"]
+    vocabulary = library.LibraryVocabulary(json.dumps(content))
+    assert [vocabulary.word_piece(pieces[piece]) for piece in ("\u0120w", "w", "##")] == [begins, goes_on, "##"]
