@@ -21,6 +21,7 @@ from tests.tiny import TinyProject, held, random_weights
 
 LENGTH = 24
 MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
+ALBERT = {"model_type": "albert", "layer_groups": 1, "embedding_size": 4}  # layers share their weights
 
 
 def inference(**changed) -> InferenceOptions:
@@ -36,6 +37,7 @@ def write_run(
     *,
     layers: int = 1,
     record: Mapping[str, object] = MRPC,
+    sizes: Mapping[str, object] = {},
 ) -> Path:
     """Writes a run; its weights differ from step to step.
 
@@ -45,10 +47,11 @@ def write_run(
       steps: of its checkpoints, the newest last.
       layers: of its encoder.
       record: task, kind and names of labels.
+      sizes: fields of its configuration that differ from the project's.
     """
     folder.mkdir(parents=True)
     shutil.copy(project.vocab_file, folder)
-    values = {**json.loads(project.bert_config_file.read_text()), "num_hidden_layers": layers}
+    values = {**json.loads(project.bert_config_file.read_text()), "num_hidden_layers": layers, **sizes}
     config = BertConfig.from_dict(values)
     (folder / "bert_config.json").write_text(config.to_json())
     shapes = heads.make_head(families.of_record({**MRPC, **record}).head).variables(config)

@@ -97,8 +97,8 @@ class PublishedModel:
 
     def _check(self) -> None:
         layers = layers_in(name for name in self.keys if name.startswith("bert/"))
-        if self.config_file and layers != self.config.num_hidden_layers:
-            expected = f"{self.config_file} says {self.config.num_hidden_layers}"
+        if self.config_file and layers != self.config.weighted_layers:
+            expected = f"{self.config_file} says {self.config.weighted_layers}"
             raise CheckpointError(f"{self.checkpoint.name}: has {layers} layers, {expected}")
         for name, shape in encoder_shapes(self.config).items() if self.config_file else ():
             if name in self.entries and self.entries[name].shape != shape:

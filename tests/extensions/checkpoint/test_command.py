@@ -11,11 +11,13 @@ import pytest
 import safetensors.numpy
 
 import bert_tf
+from bert_tf.checkpoints.huggingface import read_weights
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.estimator import run_folder
 from tests import huggingface
-from tests.batch.runs import changed, decide, write_run
+from tests.batch.runs import ALBERT, changed, decide, write_run
 from tests.extensions import evaluated_run
 from tests.extensions.evaluated_run import assert_refused, files
 from tests.tiny import held
@@ -98,6 +100,21 @@ def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, cal
         assert head.tobytes() == wanted["output_weights"].tobytes()
     else:
         assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
+
+
+@pytest.mark.parametrize("layout", ["hf", "tf1"])
+def test_layers_that_share_weights_are_converted(project, tmp_path, layout):
+    run = write_run(tmp_path / "run", project, [3], layers=3, sizes=ALBERT)
+    written = bert_tf.convert_checkpoint(run, to=layout, output=tmp_path / "there")
+    assert written.left_out == ()
+    wanted = held(run / "model.ckpt-3")
+    if layout == "hf":
+        config = BertConfig.from_json_file(tmp_path / "there" / "config.json")
+        weights = read_weights(tmp_path / "there" / "model.safetensors", config)
+    else:
+        weights = held(tmp_path / "there" / "model.ckpt-3")
+    for name in [name for name in wanted if name.startswith("bert/")]:
+        assert weights[name].tobytes() == wanted[name].tobytes()
 
 
 def test_a_calibrated_head_is_written_for_transformers_as_by_export(run, tmp_path):
