@@ -17,7 +17,7 @@ from bert_tf.tokenization.wordpiece import Pieces, WordPieceTokenizer
 if TYPE_CHECKING:
     from bert_tf.tokenization.library import LibraryVocabulary
 
-SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model")  # names of models of it
+SENTENCEPIECE = ("spm.model", "spiece.model", "30k-clean.model", "sentencepiece.bpe.model")  # names of models of it
 
 
 class Tokenizer(Protocol):

@@ -141,7 +141,12 @@ _FAMILIES: Mapping[str, _Family] = {  # by the beginning of transformers' classe
     "Camembert": _Family(_camembert_pieces, _roberta_steps, _OF_ROBERTA, separators=2, unk_id=3, mask={"lstrip": True}),
 }
 _BY_MODEL_TYPE = {"deberta-v2": "DebertaV2", "albert": "Albert", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"}
-_BY_NAME = {"spm.model": "DebertaV2", "spiece.model": "Albert", "sentencepiece.bpe.model": "XLMRoberta"}
+_BY_NAME = {
+    "spm.model": "DebertaV2",
+    "spiece.model": "Albert",
+    "30k-clean.model": "Albert",  # as Google publishes it
+    "sentencepiece.bpe.model": "XLMRoberta",
+}
 
 
 def _family(path: Path, config: Mapping[str, Any]) -> _Family:

@@ -52,6 +52,19 @@ def test_the_file_that_is_made_gives_the_same_ids_and_fingerprint(tmp_path):
     assert tokenizer_of(again, lower_case=False).ids("the mill") == tokenizer_of(vocabulary, lower_case=False).ids("the mill")
 
 
+def test_googles_file_of_albert_is_read_by_its_name(tmp_path):
+    model = write(tmp_path, "albert").read_bytes()
+    (tmp_path / "google").mkdir()
+    fingerprints = set()
+    for name in ("30k-clean.model", "spiece.model"):
+        path = tmp_path / "google" / name
+        path.write_bytes(model)
+        assert file_in(path.parent, "tokenizer.json") == path
+        fingerprints.add(read_tokenizer(path).fingerprint)
+        path.unlink()
+    assert len(fingerprints) == 1
+
+
 def test_added_tokens_have_the_ids_of_their_file(tmp_path):
     pieces = len(model_file.read_model(write(tmp_path, "deberta")).pieces)
     path = write(tmp_path, "deberta", **{"added_tokens.json": json.dumps({"mill": pieces, "[MASK]": pieces + 1})})
