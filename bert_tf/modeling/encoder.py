@@ -234,7 +234,8 @@ def _scope(number: int, config: BertConfig) -> Iterator[None]:
         return
     weights = config.weights_of_layer(number)
     shares = number > 0 and weights == config.weights_of_layer(number - 1)
-    of_weights = tf1.variable_scope(f"layer_{weights}", reuse=shares or None, auxiliary_name_scope=False)
+    reuse = tf1.AUTO_REUSE if shares else None  # the layer below may be another model's (`Execution.once`)
+    of_weights = tf1.variable_scope(f"layer_{weights}", reuse=reuse, auxiliary_name_scope=False)
     with tf1.name_scope(f"layer_{number}"), of_weights:
         yield
 

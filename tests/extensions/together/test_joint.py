@@ -22,7 +22,7 @@ from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV
 from tests import classifier, lines
-from tests.batch.runs import changed, write_run
+from tests.batch.runs import ALBERT, MRPC, changed, write_run
 from tests.tiny import held
 
 PLAIN = Execution()
@@ -127,6 +127,21 @@ def test_layers_with_equal_weights_are_there_once(runs):
         "model_2/bert/encoder/layer_2/attention/self/query/kernel",
         *(f"model_3/bert/encoder/layer_{layer}/attention/self/query/kernel" for layer in (0, 1, 2)),
     ]
+
+
+def test_a_last_layer_of_its_own_has_the_weights_that_layers_below_share(project, columns, tmp_path):
+    tags = {"task_name": "custom", "kind": "tags", "labels": ["O", "B-W"]}
+    folders = [
+        write_run(tmp_path / record["kind"], project, [3], layers=3, record=record, sizes=ALBERT) for record in (MRPC, tags)
+    ]
+    models = [loading.load(saved.best_or_newest(folder), ModelOverrides()) for folder in folders]
+    with contextlib.closing(JointForward(models, Machine(session_config()), PLAIN)) as joint:
+        together, names = joint.outputs(columns, batch_size=4), joint.variables
+    assert "model_1/bert/encoder/layer_0/attention/self/query/kernel" in names
+    for model, outputs in zip(models, together):
+        expected = alone(model, columns, PLAIN)
+        for name, value in expected.items():
+            np.testing.assert_allclose(outputs[name], value, atol=1e-6)
 
 
 def test_stages_are_told_apart_by_their_weights(runs):
