@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import math
 import os
 import shutil
 from collections import Counter
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 from bert_tf.errors import BertError, FlagError, LostPeerError, UnreadTextError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
-from bert_tf.extensions.pretrain.corpus.masking import Masking
+from bert_tf.extensions.pretrain.corpus.masking import Masking, warn_of_few
 from bert_tf.extensions.pretrain.corpus.records import manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
@@ -136,7 +135,7 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
     if beam is not None:
         corpus, names = _shared(corpus, names)
     makers = _Makers(config.shards.workers or processes.cores(), beam)
-    _warn_of_few_masks(config.masks)
+    warn_of_few(config.masks.masking(tokenizer.vocabulary), config.masks.max_seq_length)
     _refuse_same((*corpus.files, str(config.text.vocab_file)), names)
     atomic.make_folder(Path(names[0]).parent)
     warn_of_lines(corpus)
@@ -277,15 +276,6 @@ def _refuse_other_list(path: Path, names: Sequence[str]) -> None:
         shard = path.with_name(name)
         if manifest_of(str(shard)) == path and shard.exists():
             raise FlagError(f"{shard}: is of another set, which {path.name} lists; delete it, or name another --output_file")
-
-
-def _warn_of_few_masks(masks: MaskSettings) -> None:
-    wanted = masks.max_seq_length * masks.masked_lm_prob
-    if math.floor(wanted) > masks.max_predictions_per_seq:
-        log.warning(
-            "--max_predictions_per_seq=%d is less than --masked_lm_prob=%g of %d tokens: fewer are masked; %d is enough",
-            *(masks.max_predictions_per_seq, masks.masked_lm_prob, masks.max_seq_length, math.ceil(wanted)),
-        )
 
 
 def _write_manifest(written: Written, key: str, config: PretrainingDataSettings, tokenizer: WordPieceTokenizer) -> None:

@@ -15,7 +15,7 @@ from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.pretrain.corpus import records, rows, store
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
-from bert_tf.extensions.pretrain.corpus.masking import Masking
+from bert_tf.extensions.pretrain.corpus.masking import Masking, warn_of_few
 from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
@@ -95,6 +95,8 @@ class SplitFiles(Unopened):
             settings.do_whole_word_mask,
             settings.random_seed + self.second,
         )
+        if self.purpose != DEV:
+            warn_of_few(masking, limit.length, limit.prefix)
         return StoredRows(made, masking, longest=limit.length, digest=_digest(tokens, used))
 
     def _documents(self, count: int, paths: tuple[str, ...]) -> Numbers | None:

@@ -205,6 +205,15 @@ def test_odd_text_is_warned_of_once(content, warning, tmp_path, caplog):
     assert caplog.text.count(warning) == 1
 
 
+def test_fewer_masks_than_their_share_are_warned_of_once_in_each_phase(text, tmp_path, caplog):
+    settings = {"input_file": str(text), "max_predictions_per_seq": 2, "phase2_max_seq_length": 32}
+    for purpose, second in ((TRAIN, False), (DEV, False), (TRAIN, True)):
+        split = SplitFiles(purpose, purpose, PretrainingSettings(**settings, phase2_num_train_steps=1), second=second)
+        assert len(split.opened(Opening(TOKENIZER, LENGTH, tmp_path)))
+    said = "max_predictions_per_seq=%d is less than --masked_lm_prob=0.15 of %d tokens: fewer are masked; %d is enough"
+    assert caplog.messages == [f"--{said}" % (2, 24, 4), f"--phase2_{said}" % (3, 32, 5)]
+
+
 # Masks
 
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features.columns import IntArray
+from bert_tf.io.log_form import log
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _MASKED, _KEPT = 0.8, 0.1  # the others become random pieces
@@ -108,6 +110,16 @@ class Masking:
         real = np.arange(shape[1]) < slots[:, None]
         positions[real], ids[real] = column, true
         return Masked(masked, slots, positions, ids)
+
+
+def warn_of_few(masking: Masking, length: int, prefix: str = "") -> None:
+    """Warns if rows of this many tokens have fewer masks than their share; `prefix` is that of the flags of a phase."""
+    wanted = length * masking.probability
+    if math.floor(wanted) > masking.max_predictions_per_seq:
+        log.warning(
+            "--%smax_predictions_per_seq=%d is less than --masked_lm_prob=%g of %d tokens: fewer are masked; %d is enough",
+            *(prefix, masking.max_predictions_per_seq, masking.probability, length, math.ceil(wanted)),
+        )
 
 
 def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
