@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import extensions, home, run_layout, tasks
+from bert_tf import extensions, home, tasks
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
 from bert_tf.extensions.data.survey import LIMITS, Cut, Survey, survey
 from bert_tf.features.columns import MANY_TRUNCATED, MANY_UNKNOWN, UNKNOWN
@@ -29,12 +30,13 @@ from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, refuse_unlabelled, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import CUSTOM, TaskSettings, path_names, unlabelled_names
-from bert_tf.tokenization import casing
+from bert_tf.tokenization import casing, text_rules
 from bert_tf.tokenization.tokenizer import file_in, read_tokenizer, tokenizer_of
 
 _BAR = 40  # characters of a full bar
 _LONGEST = 128  # the default --max_seq_length
 _NAMED = 20  # labels that are listed
+_HUGGINGFACE_CONFIG = "config.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +44,7 @@ class CheckSettings:
     data_dir: str | None = setting(None, "folder of a task's files", positional=True)
     task_name: str | None = setting(None, "task of the files; default: the folder's name")
     vocab_file: str | None = setting(
-        None, "vocabulary for lengths; default: $BERT_BASE_DIR/vocab.txt or the default checkpoint's"
+        None, "vocabulary for lengths; default: that of $BERT_BASE_DIR or of the default checkpoint"
     )
     tasks: TaskSettings = group(TaskSettings, without=unlabelled_names())
     given: frozenset[str] = frozenset()  # names of explicitly given settings
@@ -79,19 +81,25 @@ def _refuse_missing(folder: str | Path) -> None:
         raise DataError(why, folder)
 
 
-def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Cut, int]:
-    """Unit of lengths, what cuts a text into units, and the unknown one.
+def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Cut, int, int]:
+    """Unit of lengths, what cuts a text into units, the unknown one, and the number of [SEP] between two texts.
 
     Word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that has no vocabulary.
     """
     default = home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2"
     folder = Path(environment.get("BERT_BASE_DIR") or default)
-    path = Path(vocab_file) if vocab_file else file_in(folder, run_layout.VOCABULARY)
+    path = Path(vocab_file) if vocab_file else file_in(folder, _usual_in(folder))
     if path is None:
-        return "words (--vocab_file counts word pieces, which are more)", str.split, -1
+        return "words (--vocab_file counts word pieces, which are more)", str.split, -1, 1
     vocabulary = read_tokenizer(path)
     tokenizer = tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
-    return f"word pieces of {path}", tokenizer.ids, vocabulary.unk_id
+    return f"word pieces of {path}", tokenizer.ids, vocabulary.unk_id, vocabulary.separators
+
+
+def _usual_in(folder: Path) -> str:
+    """The file with the tokenizer of the model in a folder, as training reads it."""
+    model_type = str(text_rules.content(folder / _HUGGINGFACE_CONFIG).get("model_type"))
+    return ENCODERS.get(model_type, ENCODERS["bert"]).vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +172,7 @@ def check_data(data_dir: str | os.PathLike[str] | None = None, **settings: Any) 
 def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked:
     """Checks every split of a task; the folder may lack some files."""
     task, data_dir = settings.task(), settings.data_dir
-    unit, cut, unknown = find_ruler(settings.vocab_file, environment)
+    unit, cut, unknown, separators = find_ruler(settings.vocab_file, environment)
     refused: dict[str, None] = {}  # in order; a problem with the labels recurs in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
@@ -177,7 +185,7 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
         try:
             with _heard() as heard:
                 read = task.examples(data_dir or "", split) if path.is_dir() else task.stream(path, split, problems.append)
-                counts = survey(read, cut, train or frozenset(), unknown)
+                counts = survey(read, cut, train or frozenset(), unknown, separators)
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
             of_readers = [f"warning        {message.removeprefix(f'{path}: ')}" for message in dict.fromkeys(heard)]
             warnings = (*_warnings(task, counts, is_train=split == TRAIN), *of_readers)

@@ -19,7 +19,7 @@ LIMITS = (64, 128, 256, 512)  # usual training lengths
 
 # Controls of Latin-1 where Windows has quotes, the replacement character, and UTF-8 read as Windows-1252.
 _MISCODED = re.compile("[\x80-\x84\x86-\x9f\ufffd]|\u00e2\u20ac[\u2122\u0153\u201c\u201d\u00a6]|\u00c3[\u00a1-\u00bf]")
-_CLS, _SEP = 1, 1  # the latter after each text
+_CLS, _SEP = 1, 1  # the latter after all texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +52,14 @@ class Survey:
         return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
 
 
-def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(), unknown: int = -1) -> Survey:
+def survey(
+    examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(), unknown: int = -1, separators: int = 1
+) -> Survey:
     """Counts a split in one pass; `cut` returns the tokens of a text, `train` is `texts` of the training split.
 
-    `unknown` is the token of what the vocabulary lacks.
+    `unknown` is the token of what the vocabulary lacks, `separators` the number of [SEP] between two texts.
     """
-    ruler = _Ruler(cut, unknown)
+    ruler = _Ruler(cut, unknown, separators)
     lengths, numbers = array.array("i"), array.array("d")
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
@@ -102,8 +104,8 @@ def survey(examples: Iterable[Example], cut: Cut, train: Set[int] = frozenset(),
 class _Ruler:
     """Measures texts, and counts their tokens."""
 
-    def __init__(self, cut: Cut, unknown: int) -> None:
-        self._cut, self._unknown = cut, unknown
+    def __init__(self, cut: Cut, unknown: int, separators: int) -> None:
+        self._cut, self._unknown, self._between = cut, unknown, separators
         self.tokens = self.unknown_tokens = 0
 
     def length(self, texts: Iterable[str]) -> int:
@@ -112,7 +114,7 @@ class _Ruler:
         self.tokens += sum(map(len, parts))
         self.unknown_tokens += sum(part.count(self._unknown) for part in parts)
         first, *others = map(len, parts)
-        return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
+        return _CLS + first + sum(self._between + other for other in others if other) + _SEP
 
 
 def comparable_label(example: Example) -> Any:

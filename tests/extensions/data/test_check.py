@@ -12,6 +12,7 @@ from bert_tf.checkpoints import huggingface
 from bert_tf.extensions.data import check
 from tests.extensions.report import example
 from tests.profiling.excerpt import TRACE
+from tests.tokenizer_files import byte_level
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -227,10 +228,20 @@ def test_the_vocabulary_is_that_of_the_flag_the_variable_or_the_default_checkpoi
         (None, {"BERT_TF_HOME": str(tmp_path)}, default),
         (None, {"BERT_BASE_DIR": str(tmp_path / "checkpoints")}, None),
     ):
-        unit, cut, unknown = check.find_ruler(flag, environment)
+        unit, cut, unknown, _ = check.find_ruler(flag, environment)
         words = "words (--vocab_file counts word pieces, which are more)", 3, 0
         tokens = cut("AB a c")
         assert (unit, len(tokens), tokens.count(unknown)) == ((f"word pieces of {path}", 4, 1) if path else words)
+
+
+def test_the_tokenizer_of_a_folder_is_that_of_its_type(tmp_path):
+    """As of MPNet, whose vocab.txt is not BERT's."""
+    pytest.importorskip("tokenizers")
+    files = {"vocab.txt": "<s>\n<pad>\n", "tokenizer.json": byte_level(), "config.json": '{"model_type": "mpnet"}'}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    unit, _, _, separators = check.find_ruler(None, {"BERT_BASE_DIR": str(tmp_path)})
+    assert (unit, separators) == (f"word pieces of {tmp_path}/tokenizer.json", 2)
 
 
 def test_texts_that_the_vocabulary_lacks_are_a_warning(run, vocab_file):

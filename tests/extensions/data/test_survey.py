@@ -12,6 +12,8 @@ words = str.split
 def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_texts_that_were_trained_on_are_named():
     surveyed = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c"), SentenceExample("", "a b", " ")], words)
     assert (surveyed.rows, surveyed.lengths.tolist()) == (3, [4, 6, 4])
+    surveyed = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c")], words, separators=2)
+    assert surveyed.lengths.tolist() == [4, 7]
     surveyed = survey([SentenceExample("", "a " * (length - 2)) for length in (2, 16, 17, 64, 65, 512, 513, 900)], words)
     assert [surveyed.truncated(limit) for limit in (64, 65, 900)] == [4 / 8, 3 / 8, 0]
     assert surveyed.histogram() == [*((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1), (257, 512, 1), (513, 900, 2))]
