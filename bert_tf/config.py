@@ -158,6 +158,11 @@ class BertConfig:
         """What a layer computes otherwise than others: its window, and no LayerNorm before the first if norms come first."""
         return self.window_of_layer(layer), self.norm_first and layer == 0
 
+    @property
+    def has_whole_last_layer(self) -> bool:
+        """Whether the last layer computes all tokens, whatever is read of them."""
+        return self.pooling == MEAN or self.window_of_layer(self.num_hidden_layers - 1) > 0
+
     def queries_at_a_time(self, longest: int) -> int:
         """Most queries whose attention weights exist at once, for rows of up to `longest` tokens; 0 for all.
 

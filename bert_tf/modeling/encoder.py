@@ -165,8 +165,7 @@ def bert(
 def _computed(reads: Reads, positions: Positions, config: BertConfig, execution: Execution) -> Reads:
     """The tokens that the last layer computes."""
     relative = isinstance(reads, Places) and positions.adds_scores
-    windowed = config.window_of_layer(config.num_hidden_layers - 1) > 0
-    spares = execution.last_layer_cls_only and not (relative or windowed or config.pooling == MEAN)
+    spares = execution.last_layer_cls_only and not (relative or config.has_whole_last_layer)
     return reads if spares else Tokens.ALL
 
 

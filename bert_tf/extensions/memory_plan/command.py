@@ -120,7 +120,7 @@ def memory_plan(**settings: Any) -> Plan:
 def make_plan(settings: PlanSettings) -> Plan:
     step, memory = _step(settings), settings.gpu_memory_mb * MEBIBYTE
     fits = fitting.fits(step, memory)
-    lengths = [length for length in _LENGTHS if length <= step.config.max_position_embeddings]
+    lengths = sorted({*(length for length in _LENGTHS if length <= step.config.max_position_embeddings), step.tokens})
     return Plan(
         step,
         memory,

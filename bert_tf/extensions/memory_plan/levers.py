@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bert_tf.profiling.forecast.activations import FLOAT
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, Part, Step
 from bert_tf.profiling.forecast.fitting import largest_batch, most_parts
-from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.profiling.forecast.step_peak import can_spare, forecast
 
 HOSTED = "--place=embeddings:/CPU:0"
 
@@ -34,7 +34,7 @@ def levers(step: Step) -> dict[str, Step]:
         HOSTED: {"host_embeddings": True} if options.replicas == 1 else {},
         "--pack_tokens": {"pack_tokens": True},
         "--custom_gradients": {"custom_gradients": True},
-        "--last_layer_cls_only": {} if options.reads_tokens else {"last_layer_cls_only": True},
+        "--last_layer_cls_only": {"last_layer_cls_only": True} if can_spare(step.config, options) else {},
         "--fused_adam": {"fused_adam": True},
     }
     changed = {flag: step.having(**change) for flag, change in changes.items()}

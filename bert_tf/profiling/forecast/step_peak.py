@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import Sizes
+from bert_tf.position_kinds import ABSOLUTE, ROTARY
 from bert_tf.profiling.forecast.activations import (
     ALL,
     FLOAT,
@@ -89,6 +90,12 @@ def forecast(config: BertConfig, tokens: int, batch_size: int, options: ComputeO
     moment, gradients, activations, workspace = max(step.moments(), key=lambda live: sum(live[1:]))
     parts = (step.weights, step.slots, gradients, activations, workspace)
     return Forecast(*parts, moment, int(sum(parts) * gap_share(options)))
+
+
+def can_spare(config: BertConfig, options: ComputeOptions) -> bool:
+    """Whether the last layer can compute less than all tokens, see `modeling.encoder`."""
+    relative = options.places > 0 and config.positions not in (ABSOLUTE, ROTARY)
+    return not (options.reads_tokens or relative or config.has_whole_last_layer)
 
 
 _Shapes = Sequence[tuple[int, ...]]  # of variables
@@ -248,7 +255,7 @@ class _Step:
         config, options, shape = self._config, self._options, self._shape
         last = number == config.num_hidden_layers - 1
         window = config.window_of_layer(number)
-        spares = last and options.last_layer_cls_only and not (options.reads_tokens or window)
+        spares = last and options.last_layer_cls_only and can_spare(config, options)
         selected = 1 + options.places if spares else None
         reads = ALL if options.adapted is None else options.adapted.reads
         reads = reads if self._trains_layer(number) else frozenset()

@@ -47,6 +47,7 @@ def test_whether_it_fits_is_the_status_and_what_takes_memory(plan, tmp_path):
     largest = said["largest_batch"]
     assert list(largest) == ["64", "128", "256", "320", "384", "512"]
     assert sorted(largest.values(), reverse=True) == list(largest.values())
+    assert list(plan(max_seq_length=200)[1]["largest_batch"]) == ["64", "128", "200", "256", "320", "384", "512"]
     status, said = plan(train_batch_size=2 * largest["64"])
     assert (status, said["fits"]) == (1, False)
     assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0

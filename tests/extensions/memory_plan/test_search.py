@@ -37,6 +37,8 @@ def test_nothing_is_proposed_that_training_refuses_or_that_does_nothing():
     assert list(levers.levers(Step(BASE, 128, 8, off))) == [
         *("--gradient_accumulation_steps=4", "--precision=bfloat16", "--freeze=embeddings,0-5")
     ]
+    mean = Step(dataclasses.replace(BASE, pooling="mean"), 128, 8, ComputeOptions(last_layer_cls_only=False))
+    assert "--last_layer_cls_only" not in levers.levers(mean)
     on = ComputeOptions(reads_tokens=True)
     assert forecast(BASE, 128, 8, on) == forecast(BASE, 128, 8, ComputeOptions(last_layer_cls_only=False))
 

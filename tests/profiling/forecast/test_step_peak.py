@@ -108,6 +108,21 @@ def test_each_way_moves_the_peak(change, least, most):
     assert least < base(**change).peak / base().peak < most
 
 
+@pytest.mark.parametrize(
+    ("sizes", "places"),
+    [
+        ({"pooling": "mean"}, 0),
+        ({"attention_window": 64, "whole_attention_every": 5}, 0),
+        ({"positions": "bucketed", "position_buckets": 32}, 20),
+    ],
+)
+def test_a_last_layer_that_computes_all_tokens_is_counted_whole(sizes, places):
+    config = dataclasses.replace(BASE, **sizes)
+    options = ComputeOptions(places=places)
+    whole = dataclasses.replace(options, last_layer_cls_only=False)
+    assert forecast(config, 128, 32, options) == forecast(config, 128, 32, whole)
+
+
 def test_replicas_share_the_batch_and_add_up_gradients():
     assert base(replicas=2).activations == base(batch_size=16, defer_embeddings=False).activations
     assert base(8, 2, replicas=2).gradients == 2 * 4 * (NUMBERS + HEAD)
