@@ -29,6 +29,7 @@ from bert_tf.features.columns import Array
 from bert_tf.fields import INPUTS
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf1 = tf.compat.v1
 
@@ -112,7 +113,7 @@ class _ExplainedOutput(NamedTuple):
     baseline: Array  # [R, T] ids, special tokens as in the input
     weights: Array  # see `Target`
     words: Words
-    mask_id: int
+    vocabulary: Vocabulary
     adds_rows: bool  # see `Explained`
 
     def values(self, ids: Callable[[slice, slice], Array], alphas: Array) -> Floats:
@@ -180,7 +181,7 @@ def _quadrature(points: int) -> tuple[Floats, Floats]:
 
 def _occlusion(explained: _ExplainedOutput, **_: int) -> _Scores:
     """The drop of the output if a word is masked, for each word; the baseline masks all."""
-    ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.mask_id
+    ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.vocabulary.mask_id
     alphas = np.ones(2 + len(explained.words.texts))  # of the text, the baseline and each word
 
     def occluded(points: slice, rows: slice) -> Array:
@@ -260,7 +261,7 @@ class Explainer(Session):
             baseline,
             target.weights,
             words,
-            vocabulary.mask_id,
+            vocabulary,
             kind.adds_rows,
         )
 

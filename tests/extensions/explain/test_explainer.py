@@ -16,7 +16,7 @@ from bert_tf import config
 from bert_tf.batch.session import ClosedError
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.extensions.explain import command, explainer, targets
 from bert_tf.extensions.explain.explanation import Explanation
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer
@@ -132,6 +132,14 @@ def test_occlusion_is_the_drop_without_a_word(open_model):
     assert explanation.words == ("Rains", "came", "the", "storm", "over", "soup", ".")
     assert explanation.segments == (0, 0, 1, 1, 1, 1, 1)
     assert explanation.scores[0] == pytest.approx(explanation.output - float(without), abs=1e-4)
+
+
+def test_occlusion_alone_needs_a_mask_token(open_model, monkeypatch):
+    model = open_model("classification")
+    monkeypatch.setattr(model.trained.vocabulary, "_mask_id", None)
+    assert model.explain([PAIR])[0].words
+    with pytest.raises(VocabularyError, match="has no mask token"):
+        model.explain([PAIR], method="occlusion")
 
 
 def test_integrated_gradients_are_those_of_the_formula(open_model):
