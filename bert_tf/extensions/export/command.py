@@ -122,16 +122,35 @@ class Comparison(NamedTuple):
 
 
 def compare(settings: ExportSettings) -> Iterator[Comparison]:
-    """Yields a row per run and format, by default each that has the precision and can be opened; deletes the exports."""
+    """Yields a row per run and format, by default each that has the precision and is installed; deletes the exports."""
     options = dataclasses.replace(settings.options, max_loss_of_metric=math.inf)  # the row tells the loss
-    formats = [name for name in OPENERS if options.precision in FORMATS[name].precisions]
+    if settings.format:
+        FORMATS[settings.format].require(options.precision)
+    formats = [settings.format] if settings.format else _installed(options.precision)
     for run in settings.runs:
         model = _found(run, settings.model, settings.task_name)
         model.refuse(model.task.family)
         examples = _examples(model)
-        for name in [settings.format] if settings.format else formats:
+        for name in formats:
             with scratch.folder() as folder:
                 yield _row(model, examples, Target(name, str(Path(folder) / "exported"), options=options))
+
+
+def _installed(precision: str) -> list[str]:
+    """Formats that have a precision and can be opened here; the log names the others. FlagError if there is none."""
+    from bert_tf.io.log_form import log
+
+    having = [name for name in OPENERS if precision in FORMATS[name].precisions]
+    installed = []
+    for name in having:
+        try:
+            FORMATS[name].require(precision)
+            installed.append(name)
+        except FlagError as error:
+            log.warning("left out: %s", error)
+    if not installed:
+        raise FlagError(f"--compare --precision={precision}: needs {' or '.join(having)}, and none is installed; see above")
+    return installed
 
 
 def _row(model: Trained, examples: Sequence[Any], target: Target) -> Comparison:
@@ -183,8 +202,13 @@ def _run(call: Call) -> None:
     if not call.settings.compare:
         export(call.settings)
         return
-    rows = [tuple(map(_cell, row)) for row in compare(call.settings)]
-    sys.stdout.write("".join(f"{line}\n" for line in table(_HEAD, rows, left=(0, 1, 5))))
+    rows: list[tuple[str, ...]] = []
+    try:
+        for row in compare(call.settings):
+            rows.append(tuple(map(_cell, row)))
+    finally:
+        if rows:
+            sys.stdout.write("".join(f"{line}\n" for line in table(_HEAD, rows, left=(0, 1, 5))))
 
 
 def _cell(value: object) -> str:

@@ -32,7 +32,6 @@ from bert_tf.tasks.tables import usable
 
 _OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
 _NEEDED = "labelled examples are required to measure the export"
-_LARGE = 1 << 20  # bytes; such files are not edited by hand
 
 
 def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
@@ -69,14 +68,12 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
         if other is not None:
             raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
         atomic.delete_unfinished(place)
-        for model in models:
-            _refuse_foreign(folder, target, model.prefix)
+        _refuse_foreign(folder, target, models)
         before = set(folder.rglob("*"))
         with atomic.replacing(folder) as temporary, readable_errors(folder):
             temporary.mkdir()
             yield temporary
-            for model in models:  # again: it took minutes
-                _refuse_foreign(folder, target, model.prefix)
+            _refuse_foreign(folder, target, models)  # again: it took minutes
             appeared = sorted(path for path in folder.rglob("*") if path not in before)
             if appeared:  # `--overwrite` does not mean these
                 raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
@@ -98,11 +95,10 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     (folder / RECORD).write_text(documents.to_json({**record, FILES: _contents(folder)}) + "\n", encoding="utf-8")
 
 
-def _contents(folder: Path) -> dict[str, Any]:
-    """Digests of files by name, None of large ones, to know what others added or edited."""
+def _contents(folder: Path) -> dict[str, str]:
+    """Digests of files by name, to know what others added or edited."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    sizes = {name: path.stat().st_size for name, path in sorted(paths.items()) if name != RECORD}
-    return {name: files.digest(paths[name]) if size < _LARGE else None for name, size in sizes.items()}
+    return {name: files.digest(path) for name, path in sorted(paths.items()) if name != RECORD}
 
 
 def record_of(exported: ExportJob, name: str) -> dict[str, Any]:
@@ -118,7 +114,7 @@ def record_of(exported: ExportJob, name: str) -> dict[str, Any]:
     }
 
 
-def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
+def _refuse_foreign(folder: Path, target: Target, models: Sequence[Trained]) -> None:
     """Rejects a folder that is not an export of the same format, or has files that others added or edited."""
     run_layout.refuse_taken_name(folder)
     if not os.path.lexists(folder):
@@ -126,7 +122,8 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
     if not folder.is_dir():
         raise OutputError(f"{folder}: is not a folder; name another --output")
     inside = (path for name in _OF_RUNS for path in folder.rglob(name))  # those of a sweep, seeds or folds are further down
-    if folder.resolve() in Path(prefix).resolve().parents or any(inside):
+    above = {parent for model in models for parent in Path(model.prefix).resolve().parents}
+    if folder.resolve() in above or any(inside):
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
     if target.overwrite or not any(folder.iterdir()):
         return
@@ -138,7 +135,7 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
     written = record.get(FILES)
     if isinstance(written, dict):
         for name, content in _contents(folder).items():
-            if name not in written or written[name] != content:
+            if name not in written or written[name] not in (None, content):  # None: of a large file, by an earlier version
                 what = "was edited after the export" if name in written else "is not of the export"
                 raise OutputError(f"{folder}: {name} {what}; move it away, name another --output, or --overwrite")
 

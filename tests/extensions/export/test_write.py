@@ -83,6 +83,21 @@ def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, t
     assert names(tmp_path / "a") == ["b"]
 
 
+def test_a_large_file_is_known_by_its_digest_but_not_to_earlier_versions(model, tmp_path, monkeypatch):
+    large = bytes(1 << 20)
+    monkeypatch.setitem(FORMATS, KIND, Format(KIND, lambda _, folder: (folder / "model").write_bytes(large)))
+    folder = write(model, tmp_path / "a")
+    write(model, folder)
+    (folder / "model").write_bytes(large + b"mine")
+    with pytest.raises(OutputError, match="model was edited after the export; move it away"):
+        write(model, folder)
+    path = folder / "export.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "files": {"model": None}}))
+    write(model, folder)
+    assert (folder / "model").read_bytes() == large
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -285,12 +300,47 @@ def test_a_comparison_follows_the_flags_of_an_export(tmp_path, monkeypatch):
     folder = runs.write_run(tmp_path / "run", runs.CASES["pairs"].record)
     (folder / "run_config.json").unlink()
     written = []
+    monkeypatch.setattr(Format, "require", lambda *_: None)  # all are installed
     monkeypatch.setattr(operation, "_row", lambda model, _, target: written.append((model, target)))
     flags = {"runs": [str(folder)], "compare": True, "task_name": "MRPC", "max_seq_length": 16, "precision": "int8"}
     list(operation.compare(read_settings(ExportSettings, flags)))
     assert [target.format for _, target in written] == ["onnx", "openvino"]
     for model, target in written:
         assert (model.task.name, model.max_seq_length, target.options.precision) == ("MRPC", 16, "int8")
+
+
+def test_a_comparison_leaves_out_what_is_not_installed(tmp_path, monkeypatch, caplog):
+    folder = runs.write_run(tmp_path / "run", runs.CASES["pairs"].record)
+    for name in ("onnx", "openvino"):
+        monkeypatch.setitem(FORMATS, name, dataclasses.replace(FORMATS[name], imports=("no_such_module",)))
+    monkeypatch.setattr(operation, "_row", lambda *arguments: arguments[-1].format)
+
+    def compared(run, **flags):
+        return list(operation.compare(read_settings(ExportSettings, {"runs": [str(run)], "compare": True, **flags})))
+
+    assert compared(folder) == ["saved_model"]
+    said = [message.partition(":")[0::2] for message in caplog.messages if "left out" in message]
+    assert [reason.split()[0] for _, reason in said] == ["--format=onnx", "--format=openvino"]
+    with pytest.raises(FlagError, match="--compare --precision=int8: needs onnx or openvino, and none is installed"):
+        compared(folder, precision="int8")
+    with pytest.raises(FlagError, match="--format=onnx needs no_such_module"):
+        compared("no-such-run", format="onnx")
+
+
+def test_a_comparison_that_fails_prints_the_rows_before(tmp_path, monkeypatch, call):
+    folder = runs.write_run(tmp_path / "run", runs.CASES["pairs"].record)
+
+    def row(model, _, target):
+        if target.format != "saved_model":
+            raise CheckpointError(f"{model.prefix}: several outputs")
+        return operation.Comparison(target.format, "classification", 1e-6, 1.0, 2.0, "accuracy", 0.0)
+
+    monkeypatch.setattr(Format, "require", lambda *_: None)
+    monkeypatch.setattr(operation, "_row", row)
+    status, out, err = call("export", "--compare", folder)
+    assert status == 2
+    assert [line.split()[0] for line in out.splitlines()] == ["format", "saved_model"]
+    assert err.splitlines()[-1].endswith("several outputs")
 
 
 @pytest.mark.parametrize(
