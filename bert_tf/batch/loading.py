@@ -54,6 +54,12 @@ def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     return model
 
 
+def record_of(prefix: str) -> Mapping[str, Any]:
+    """The settings that a model was trained with, wherever its format keeps them; empty without a record."""
+    other = model_formats.of(prefix)
+    return run_folder.trained(Path(prefix).parent) if other is None else other.load(prefix, ModelOverrides()).record
+
+
 def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent

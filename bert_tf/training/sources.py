@@ -83,7 +83,6 @@ def find(
     """
     from bert_tf.batch import loading
     from bert_tf.batch.inputs import refuse_other_task
-    from bert_tf.estimator import run_folder
 
     if name is None:
         source = find_model(ModelSettings(), environment=environment)
@@ -94,7 +93,7 @@ def find(
     if not needs_head:
         return loading.load_encoder(prefix, overrides)
     if isinstance(task, str):
-        record = run_folder.trained(Path(prefix).parent)
+        record = loading.record_of(prefix)
         refuse_other_task(task, record, prefix)
         task = None if "task_name" in record else get_task(task)
     model = loading.load(prefix, overrides, family=None if task is None else task.family)

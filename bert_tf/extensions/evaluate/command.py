@@ -305,23 +305,26 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
 
 def _refuse_missing(checkpoint: Named) -> None:
-    """Reports a missing checkpoint as such, instead of its missing record."""
-    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
+    """Reports a missing or damaged model as such, instead of its missing record."""
+    from bert_tf.batch import loading
 
     if checkpoint.problem:
         raise CheckpointError(checkpoint.problem)
+    loading.record_of(checkpoint.prefix)
+    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
+
     CheckpointReader(checkpoint.prefix)
 
 
 def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Training record of the first checkpoint of a run, and its own files; a damaged one is reported in its row."""
+    from bert_tf.batch import loading
     from bert_tf.estimator import run_folder
 
     for checkpoint in named:
-        folder = Path(checkpoint.prefix).parent
-        with contextlib.suppress(OutputError):
-            if "kind" in (record := run_folder.trained(folder)):
-                return record, run_folder.own_files(folder)
+        with contextlib.suppress(CheckpointError, OutputError):
+            if "kind" in (record := loading.record_of(checkpoint.prefix)):
+                return record, run_folder.own_files(Path(checkpoint.prefix).parent)
     return {}, {}
 
 

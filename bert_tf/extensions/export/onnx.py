@@ -124,8 +124,9 @@ def write_requirements(vocabulary: Vocabulary, folder: Path) -> None:
 def record(exported: ExportJob, folder: Path) -> Mapping[str, Any]:
     """What `onnx_folder` reads besides the facts of any export."""
     trained = exported.trained
-    learned = {name: value for name, value in trained.record.items() if name in run_folder.read_by_others()}
-    digest = trained.fitted_on.get("data_sha256")  # alone, for `Trained.warn_if_fitted_on`: paths of the data are not exported
+    # Of the data digests alone, for `Trained.warn_if_fitted_on`: their paths are not exported.
+    kept, digest = {*run_folder.read_by_others(), "train_examples_sha256"}, trained.fitted_on.get("data_sha256")
+    learned = {name: value for name, value in trained.record.items() if name in kept}
     fitted_on = {"data_sha256": digest} if digest else {}
     model = {
         **learned,

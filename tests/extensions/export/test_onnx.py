@@ -127,6 +127,32 @@ def test_a_model_without_a_head_is_exported_for_its_vectors(project, tmp_path, c
     assert (compared.kind, compared.format) == ("similarity", "onnx")
 
 
+def test_a_task_other_than_that_of_the_export_is_refused(folder):
+    with pytest.raises(FlagError, match="--task_name=CoLA: .*model.onnx was trained on MRPC; leave the flag out"):
+        bert_tf.load(folder, task="CoLA")
+    with bert_tf.load(folder, task="mrpc") as model:
+        assert model.task.name == "MRPC"
+
+
+def test_a_model_of_own_classes_is_measured_on_other_files(tmp_path):
+    place = export(write_run(tmp_path / "run", runs.CLASSES), tmp_path / "exported", pairs=False)
+    data = tmp_path / "new.csv"
+    data.write_text("text,label\n" + "".join(f"rain {number},{'xyz'[number % 3]}\n" for number in range(45)))
+    for task in ({}, {"task_name": "custom"}):
+        assert bert_tf.calibrate(place, check=True, data=str(data), **task).examples == 45
+    table = bert_tf.evaluate([str(place)], task_name="custom", data=str(data), output_dir=tmp_path / "table")
+    assert not table.failed
+
+
+def test_a_model_that_is_measured_on_its_training_rows_warns(tmp_path, caplog):
+    place = export(write_run(tmp_path / "run", {**MRPC, "train_examples_sha256": "3f"}), tmp_path / "exported")
+    with bert_tf.load(place) as model:
+        for rows in ("3f", "4e"):
+            model.trained.warn_if_fitted_on(lambda rows=rows: rows, f"rows {rows}")
+    assert [message for message in caplog.messages if "trained on these" in message and "rows 3f" in message]
+    assert "rows 4e" not in caplog.text
+
+
 def test_a_tagger_keeps_the_tokenizer_that_reads_its_texts_here(tmp_path):
     made, vocabulary = models.exported(tmp_path / "run", "tags"), LibraryVocabulary(tokenizer_files.byte_level())
     job = dataclasses.replace(made, trained=dataclasses.replace(made.trained, vocabulary=vocabulary))
