@@ -39,6 +39,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if path.startswith(beginning) and path.removeprefix(beginning) in names:
                 data = (folder / path.removeprefix(beginning)).read_bytes()
                 return self._send(data, {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "X-Repo-Commit": COMMIT})
+            if path.startswith(beginning):
+                return self._send(b"{}", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}, 404)
         code = "RevisionNotFound" if "/revision/" in path and any(name in path for name in server.models) else "RepoNotFound"  # type: ignore[attr-defined]
         return self._send(b"{}", {"X-Error-Code": code}, 404)
 

@@ -32,12 +32,13 @@ _SAFE, _TORCH = (
     (name, f"{name}{weight_files.INDEX}", f"{Path(name).stem}-*{Path(name).suffix}")
     for name in (weight_files.WEIGHTS_NAME, weight_files.TORCH_NAME)
 )
+_UNREACHED = "not in the cache, and the hub cannot be reached (network, HF_ENDPOINT, HF_HUB_OFFLINE)"
 # By class of the package's errors: what is wrong.
 _REASONS = {
     "GatedRepoError": "access is granted on its page, to users who are logged in (hf auth login)",
     "RepositoryNotFoundError": "the hub has no model of this name, or it is private: log in (hf auth login)",
     "RevisionNotFoundError": "it has no such revision",
-    "LocalEntryNotFoundError": "it is not in the cache, and the hub cannot be reached (network, HF_ENDPOINT, HF_HUB_OFFLINE)",
+    "LocalEntryNotFoundError": f"it is {_UNREACHED}",
     "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set, and it is not in the cache",
 }
 
@@ -77,9 +78,33 @@ def fetch(hub_name: HubName) -> Fetched:
     if weight_files.in_folder(folder) is None:
         folder = _snapshot(HubName(hub_name.name, folder.name), _TORCH)
     if weight_files.in_folder(folder) is None:
+        if not _lacks(hub_name.name, weight_files.WEIGHTS_NAME, folder.name):
+            by_hand = prefixes.download_by_hand(hub_name.name)
+            raise CheckpointError(f"{hub_name.name}: its weights are {_UNREACHED}; fetch it with the network, or {by_hand}")
         expected = f"{weight_files.WEIGHTS_NAME} and no {weight_files.TORCH_NAME}"
         raise CheckpointError(f"{hub_name.name}: the hub has no {expected} of this model; take another one")
+    if not (folder / MODULES).is_file() and not _lacks(hub_name.name, MODULES, folder.name):
+        text = "%s: its pooling is unknown: %s is %s; vectors may differ from the model's own: fetch it once with the network"
+        log.warning(text, hub_name.name, MODULES, _UNREACHED)
     return Fetched(folder, hub_name.name, folder.name)
+
+
+def _lacks(name: str, file: str, revision: str) -> bool:
+    """Whether the hub has no such file of a model; false if it cannot be asked, and was not before.
+
+    Other programs leave models in the cache without the files that they do not read.
+    """
+    package = importlib.import_module("huggingface_hub")
+    known = package.try_to_load_from_cache(name, file, revision=revision)
+    if known is not None:  # the path, or the mark of an earlier answer that there is none
+        return not isinstance(known, str)
+    try:
+        with _quiet():
+            package.hf_hub_download(name, file, revision=revision)
+    except Exception as error:  # as in `_snapshot`
+        names = _names_of(error)
+        return "EntryNotFoundError" in names and "LocalEntryNotFoundError" not in names
+    return False
 
 
 def _snapshot(hub_name: HubName, patterns: tuple[str, ...]) -> Path:
@@ -88,13 +113,17 @@ def _snapshot(hub_name: HubName, patterns: tuple[str, ...]) -> Path:
         with _quiet():
             return Path(package.snapshot_download(hub_name.name, revision=hub_name.revision, allow_patterns=list(patterns)))
     except Exception as error:  # of the package, of its clients of HTTP, of the operating system
-        names = (base.__name__ for base in type(error).__mro__)
-        why = next((_REASONS[name] for name in names if name in _REASONS), "")
+        why = next((_REASONS[name] for name in _names_of(error) if name in _REASONS), "")
         why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(
             f"{hub_name.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
             f" or {prefixes.download_by_hand(hub_name.name)}"
         ) from error
+
+
+def _names_of(error: Exception) -> list[str]:
+    """Names of an error's classes, since the package is imported late."""
+    return [base.__name__ for base in type(error).__mro__]
 
 
 @contextlib.contextmanager

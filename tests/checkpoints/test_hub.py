@@ -25,11 +25,16 @@ from tests.huggingface import write_folder
 pytest.importorskip("huggingface_hub")
 
 
-def fetched(name, home, endpoint, **environment):
+def ran(script, arguments, home, endpoint, **environment):
+    """Returns what a script says that fetches from a server."""
     variables = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0", **environment}
-    done = processes.run([Path(__file__).with_name("fetch.py"), name], environment=variables)
+    done = processes.run([script, *arguments], environment=variables)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return done.stdout.strip(), done.stderr
+
+
+def fetched(name, home, endpoint, **environment):
+    return ran(Path(__file__).with_name("fetch.py"), [name], home, endpoint, **environment)[0]
 
 
 @pytest.fixture
@@ -96,12 +101,45 @@ def test_a_hub_without_weights_or_out_of_reach_is_one_line(folder, tmp_path):
 
 
 @pytest.fixture
+def offline(folder, tmp_path):
+    """Fetches files one by one, as other programs do; returns what is then said of the model without the network."""
+    script = tmp_path / "one_by_one.py"
+    script.write_text(
+        "import sys, huggingface_hub\n"
+        f"for name in sys.argv[1:]: huggingface_hub.hf_hub_download('org/tiny-bert', name, revision={hub_server.COMMIT!r})\n"
+    )
+
+    def offline(*files, asks=False):
+        name, home, fetch = f"hub:org/tiny-bert@{hub_server.COMMIT}", tmp_path / "home", Path(__file__).with_name("fetch.py")
+        with hub_server.serving({"org/tiny-bert": folder}) as (endpoint, _):
+            ran(script, files, home, endpoint)
+            if asks:
+                ran(fetch, [name], home, endpoint)
+        return ran(fetch, [name], home, endpoint, HF_HUB_OFFLINE="1")
+
+    return offline
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_offline_an_unknown_pooling_is_warned_of_unless_the_hub_was_asked_before(offline, asks):
+    said, log = offline("config.json", "model.safetensors", "vocab.txt", asks=asks)
+    assert hub_server.COMMIT in said
+    assert ("its pooling is unknown: modules.json is not in the cache" in log) != asks
+
+
+def test_offline_weights_that_are_not_in_the_cache_are_not_said_to_be_missing_on_the_hub(offline):
+    line, _ = offline("config.json")
+    assert line.startswith("error: org/tiny-bert: its weights are not in the cache, and the hub cannot be reached")
+
+
+@pytest.fixture
 def fake(folder, tmp_path, monkeypatch):
     """The package finds a model in its cache."""
     snapshot = tmp_path / "cache" / "snapshots" / hub_server.COMMIT
     snapshot.parent.mkdir(parents=True)
     folder.rename(snapshot)
     monkeypatch.setattr(hub, "_snapshot", lambda *_: snapshot)
+    monkeypatch.setattr(hub, "_lacks", lambda *_: True)
     for cached in (hub.fetch, hub.refuse_missing):
         cached.cache_clear()
     yield snapshot
