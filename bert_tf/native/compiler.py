@@ -86,6 +86,7 @@ def key(compiler: Compiler) -> str:
     sources = [*sorted(SOURCES.iterdir()), Path(__file__).with_name("check.py"), Path(ops.__file__)]
     depends = {
         "compiler": [*compiler.command, compiler.version],
+        "c library": platform.libc_ver(),  # containers that share a home may differ in it alone
         "flags": flags(),
         "tensorflow": [tf.__version__, tf.version.GIT_VERSION, tf.version.COMPILER_VERSION, *_abi()],
         "cpu": cpu(),

@@ -96,7 +96,10 @@ def _load(environment: Mapping[str, str]) -> None:
             raise _UnusedError(_failure(kernels))
         if is_new:
             log.info("native kernels are built and checked after %.0f s, in %s", kernels.seconds, kernels.folder)
-    ops.load(kernels.library)
+    try:
+        ops.load(kernels.library)
+    except tf.errors.OpError as error:
+        raise _UnusedError(f"{error.message}; delete {kernels.folder} to build them again") from error
 
 
 def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Compiler, Path, Build | None]:

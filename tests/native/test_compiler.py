@@ -67,8 +67,9 @@ def test_tells_compilers_apart(other):
         (compiler, "cpu", lambda: ["model name: another"]),
         (compiler, "_abi", lambda: ["-D_GLIBCXX_USE_CXX11_ABI=0"]),
         (compiler.tf, "__version__", "2.16.0"),
+        (compiler.platform, "libc_ver", lambda: ("glibc", "2.17")),
     ],
-    ids=["flags", "cpu", "abi", "tensorflow"],
+    ids=["flags", "cpu", "abi", "tensorflow", "c library"],
 )
 def test_depends_on_all_that_decides(monkeypatch, owner, name, value):
     before = compiler.key(GCC)

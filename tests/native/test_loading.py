@@ -7,6 +7,7 @@ import time
 from concurrent import futures
 
 import pytest
+import tensorflow as tf
 
 from bert_tf import home
 from bert_tf.errors import OutputError
@@ -97,6 +98,17 @@ def built(native, monkeypatch, tmp_path):
     loaded = []
     monkeypatch.setattr(ops, "load", loaded.append)
     return library, loaded
+
+
+def test_a_library_that_cannot_be_loaded_is_one_line_with_the_folder_to_delete(native, built, monkeypatch):
+    def load(path):
+        raise tf.errors.NotFoundError(None, None, f"{path}: version `GLIBC_2.38' not found")
+
+    monkeypatch.setattr(ops, "load", load)
+    assert not loading.use({})
+    (line,) = native.messages
+    assert "version `GLIBC_2.38' not found" in line
+    assert line.endswith(f"; delete {built[0].parent} to build them again")
 
 
 @pytest.fixture
