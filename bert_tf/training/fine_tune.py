@@ -137,7 +137,7 @@ def _report(run: Run) -> None:
 def fine_tune(spec: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> FineTuned:
     """Trains, evaluates and predicts as asked; `task` replaces the task of the settings."""
     with WALL.span(DEVICES):
-        spec = dataclasses.replace(spec, speed=speed.continued(spec.speed, spec.output.folder))
+        spec = dataclasses.replace(spec, speed=speed.continued(spec))
         speed.set_up(spec.speed)
         machine = set_up(spec.devices, environment=environment, xla=spec.speed.xla)
         describe_machine(machine, spec.devices, environment)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
@@ -15,6 +14,7 @@ from bert_tf.native import loading
 from bert_tf.native import ops as native
 from bert_tf.runtime import devices, precision
 from bert_tf.runtime.machine import Machine
+from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import SpeedSettings
 
 _XLA_MULTIPLE = 32  # lengths are rounded up to it: XLA compiles once for each
@@ -40,12 +40,14 @@ def warn(speed: SpeedSettings) -> None:
         log.warning("--precision=%s: %s", speed.precision, slow_reason)
 
 
-def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
+def continued(spec: RunSpec) -> SpeedSettings:
     """Without the flag, keeps the precision of the run in the folder.
 
-    Runs of earlier versions were strictly float32 by default.
+    Runs of earlier versions were strictly float32 by default. A training that may replace the run inherits nothing.
     """
-    if not output_dir.is_dir():  # `run_folder` reports anything else
+    speed, output_dir = spec.speed, spec.output.folder
+    replaces = spec.actions.do_train and spec.output.overwrite_output_dir
+    if replaces or not output_dir.is_dir():  # `run_folder` reports anything else
         return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"

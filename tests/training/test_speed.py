@@ -81,11 +81,14 @@ def test_the_machine_is_set_up_with_warnings(flags, reason, done, said, monkeypa
         ({"precision": "bfloat16"}, "", "default"),  # another run, which is refused
         ({"precision": "float32"}, "--precision=bfloat16", "bfloat16"),
         ({}, "", "default"),
+        ({"precision": "float32"}, "--do_train --overwrite_output_dir", "default"),  # that run may be deleted
+        ({"precision": "float32"}, "--do_eval --overwrite_output_dir", "float32"),
     ],
 )
 def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, flags, precision):
     (tmp_path / "run_config.json").write_text(json.dumps({"training": recorded}))
-    assert speed.continued(settings(flags), tmp_path).precision == precision
+    spec = mrpc(f"--output_dir={tmp_path}", *flags.split())
+    assert speed.continued(spec).precision == precision
 
 
 @pytest.mark.parametrize(
