@@ -271,23 +271,30 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     """Waits, on a machine that does not write, until the chief has claimed the folder for the same run.
 
     Until then the folder may hold another run, whose checkpoints are about to be deleted. Raises OutputError if the
-    chief does not come, has other settings, or writes to a folder that this machine does not see.
+    chief does not come, has other settings or another number of GPUs, or writes to a folder that this machine does not see.
     """
     limit = time.monotonic() + patience_s
-    requested = documents.json_value(documents.to_json(record[DETERMINING]))
+    requested = _of_all_machines(documents.json_value(documents.to_json(record)))
     for tries in itertools.count(1):
         earlier = load_record(output_dir)
-        if earlier is not None and not _differences(earlier[DETERMINING], requested):
+        differences = [] if earlier is None else _differences(_of_all_machines(earlier), requested)
+        if earlier is not None and not differences:
             return
         if time.monotonic() > limit:
-            held = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], requested))})"
+            held = "no run" if earlier is None else f"another run ({'; '.join(differences)})"
             raise OutputError(
                 f"{output_dir}: holds {held}, and the chief has not started this one within {patience_s:.0f} s;"
-                " give all machines the same flags and a folder that they share"
+                " give all machines the same flags, as many GPUs, and a folder that they share"
             )
         if tries == 2:
             log.info("waiting for the chief to start this run in %s", output_dir)
         time.sleep(0.2)
+
+
+def _of_all_machines(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What machines that train together record alike: each counts replicas as if all had as many as itself."""
+    machine = record.get(MACHINE)
+    return {**record[DETERMINING], "replicas": machine.get("replicas") if isinstance(machine, Mapping) else None}
 
 
 def _replaced(folder: Path, earlier: Mapping[str, Any] | None) -> dict[str, Any]:

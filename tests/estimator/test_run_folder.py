@@ -240,16 +240,24 @@ def test_another_machine_goes_on_once_the_chief_has_claimed_the_folder(tmp_path)
     chief.join()
 
 
+def on(replicas, record):
+    return {**record, "machine": {"replicas": replicas}}
+
+
 @pytest.mark.parametrize(
     ("held", "said"),
-    [(None, "holds no run"), (RECORD, "holds another run (seed was 1, now 2)")],
-    ids=["nothing", "another run"],
+    [
+        (None, "holds no run"),
+        (on(4, RECORD), "holds another run (seed was 1, now 2)"),
+        (on(2, other(seed=2)), "holds another run (replicas was 2, now 4)"),
+    ],
+    ids=["nothing", "another run", "other GPUs"],
 )
 def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tmp_path, held, said):
     if held:
         claim(tmp_path / "out", held, overwrite=False)
     with pytest.raises(OutputError) as caught:
-        await_claim(tmp_path / "out", other(seed=2), patience_s=0.3)
+        await_claim(tmp_path / "out", on(4, other(seed=2)), patience_s=0.3)
     assert str(caught.value).startswith(
         f"{tmp_path / 'out'}: {said}, and the chief has not started this one within 0 s; give all"
     )
