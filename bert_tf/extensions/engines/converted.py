@@ -27,6 +27,7 @@ FOLDER = "converted"  # beside `checkpoints` and `data`
 _LAYOUT = 3  # of the graph: a greater number reconverts all models
 _KEPT, _DAY_S, _OPENING_S = 8, 86_400, 600
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
+_PRECISION = "INFERENCE_PRECISION_HINT"  # of OpenVINO
 
 
 class ConvertedModels:
@@ -118,6 +119,15 @@ def _versions(*packages: str) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
+def openvino_computes_bfloat16() -> bool:
+    """Whether OpenVINO computes in bfloat16 here, if only by emulation (AVX-512); else it takes float32 without a word."""
+    import openvino
+
+    core = openvino.Core()
+    core.set_property("CPU", {_PRECISION: "bf16"})
+    return bool(core.get_property("CPU", _PRECISION) == openvino.Type.bf16)
+
+
 def open_openvino(path: Path, precision: str, threads: int) -> Compute:
     """Opens an ONNX or OpenVINO model in OpenVINO; the rest of int8 is bfloat16 if the CPU supports it. `threads` in total."""
     import openvino
@@ -126,7 +136,7 @@ def open_openvino(path: Path, precision: str, threads: int) -> Compute:
     properties = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
+        _PRECISION: "bf16" if half else "f32",
         "ENABLE_CPU_PINNING": False,  # other processes may have been given the same cores
     }
     core = openvino.Core()

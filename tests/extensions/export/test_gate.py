@@ -105,6 +105,14 @@ def test_openvino_is_a_pair_of_files(tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.bin", "model.xml", "tokenizer.json", "vocab.txt"}
 
 
+def test_a_precision_in_which_openvino_does_not_compute_here_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(openvino.engines, "openvino_computes_bfloat16", lambda: False)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FlagError, match="--precision=bfloat16: OpenVINO computes in float32 on this CPU, so the loss cannot"):
+        openvino.write(exported(tmp_path / "run", precision="bfloat16"), tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_what_a_format_cannot_write_is_one_line():
     with pytest.raises(FlagError, match="--precision=int8: --format=huggingface supports float32"):
         FORMATS["huggingface"].require("int8")
