@@ -76,16 +76,24 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         total_steps: int,
         stop: StopOnSignalHook,
         clock: Clock | None = None,
+        first: int | None = None,
     ) -> None:
+        """`first` is the step to catch up with as the session begins; None if that was done before."""
         self._folder = Path(output_dir)
         self._plan = plan
         self._total = total_steps
         self._stop = stop
         self._clock = clock
+        self._first = first
 
     @functools.cached_property
     def _forward(self) -> Forward:
         return self._plan.make_forward()
+
+    def begin(self) -> None:
+        """Evaluates while the server of this machine is up: others give it up that do not reach it within ten minutes."""
+        if self._first is not None:
+            self.catch_up(self._first)
 
     def catch_up(self, step: int) -> None:
         """Drops evaluations after the resumed step and completes what a kill interrupted there."""

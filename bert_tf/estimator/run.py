@@ -117,11 +117,13 @@ def train(
     start = _begin(folder, training, writes=writes)
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=training.mean_batch(start), replicas=training.setting.replicas)
-    listeners = _listeners(folder, training, start, stop, timer) if writes else []
     if start >= steps:
         log.info("already trained to step %d of %d: nothing left to train", start, steps)
-    # The chief may still be evaluating the starting step: it tells the other machines with the next step.
-    if start >= steps or _ended_early(folder, training, up_to=start if watch is None else start - 1):
+    # With several machines the chief evaluates what is missing once its server answers the others, which wait for that, and
+    # tells them the end with the next step.
+    ended = start >= steps or (watch is not None and _ended_early(folder, training, up_to=start - 1))
+    listeners = _listeners(folder, training, start, stop, timer, at_once=ended or watch is None) if writes else []
+    if ended or (watch is None and _ended_early(folder, training, up_to=start)):
         for flag in filter(None, (getattr(hook, "flag", None) for hook in watchers)):
             log.warning("--%s has no effect: nothing is left to train; name another --output_dir", flag)
         return Outcome(start)
@@ -191,19 +193,21 @@ def _report_saving(folder: str, saving: Saving) -> None:
 
 
 def _listeners(
-    folder: str, training: Training, start: int, stop: StopOnSignalHook, timer: StepTimer
+    folder: str, training: Training, start: int, stop: StopOnSignalHook, timer: StepTimer, *, at_once: bool
 ) -> list[EvaluationListener]:
-    """Returns the listeners for checkpoints, brought up to date with the run at its first step."""
+    """Returns the listeners for checkpoints, brought up to date with the run at its first step: `at_once`, or as it begins."""
     if training.evaluation is None:
         return []
     from bert_tf.estimator.evaluation_hook import EvaluationListener
     from bert_tf.estimator.evaluations import Clock
 
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
-    listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
-    with readable_errors(folder):
-        listener.catch_up(start)
-        close_event_writers(folder)  # there may be nothing left to train
+    first = None if at_once else start
+    listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock, first=first)
+    if at_once:
+        with readable_errors(folder):
+            listener.catch_up(start)
+            close_event_writers(folder)  # there may be nothing left to train
     return [listener]
 
 

@@ -171,6 +171,17 @@ def test_a_run_that_was_killed_at_a_checkpoint_ends_as_if_it_had_not_been(tmp_pa
     assert everything(again) == everything(whole)
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_with_several_machines_a_missing_evaluation_is_made_as_the_session_begins(tmp_path, at_once):
+    """By then the chief's server is up, which the others wait for, but not for long."""
+    save(tmp_path, 2)
+    training = mock.Mock(evaluation=listener(tmp_path, RISING)._plan, steps=TOTAL)
+    (made,) = run._listeners(str(tmp_path), training, 2, ending(), mock.Mock(seconds=0.0), at_once=at_once)
+    assert steps(tmp_path) == ([2] if at_once else [])
+    made.begin()
+    assert steps(tmp_path) == [2]
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, keeps, caplog):
     """Somebody goes on from an earlier checkpoint; that of the best before it is still there, or not."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator import run
+from bert_tf.estimator import evaluations, run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
@@ -161,6 +161,20 @@ def test_a_worker_waits_until_the_chief_has_deleted_another_run(tmp_path, two_pr
     results = finish([commands.start(flags, variables=configurations[0]), worker])
     assert [result.returncode for result in results] == [0, 0], results[1].stderr[-2000:]
     assert len(metrics_lines(folder)) == 4
+
+
+def test_the_chief_makes_an_evaluation_that_a_kill_left_out_and_both_go_on(tmp_path, flags_of):
+    folder, steps = tmp_path / "out", 60
+    flags = flags_of(folder, num_train_steps=steps, eval_every_n_steps=1)
+    results, step = tell(0, folder, flags)
+    assert [result.returncode for result in results] == [130, 130], results[0].stderr[-2000:]
+    path = folder / "evaluations.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    results = finish(start_workers(flags))
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr[-2000:]
+    assert f"evaluation at step {step}: " in results[0].stderr
+    made = [line["step"] for line in evaluations.read_evaluations(folder, up_to=steps)]
+    assert made == list(range(1, steps + 1))
 
 
 def test_what_one_machine_saves_no_other_deletes(tmp_path):
