@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,8 @@ def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list
     datasets = list(datasets_of(entry, [Named(model.prefix)], {}, Evaluator()))
     family = datasets[0].family(model)
     model.refuse(family)
+    for dataset in datasets:
+        model.warn_if_fitted_on(functools.partial(getattr, dataset, "digest"), f"{dataset.task.name} {dataset.split}")
     examples = [example for dataset in datasets for example in dataset.examples]
     name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
     fit.check(family, len(examples), data=name, rules=settings.rules)

@@ -13,7 +13,7 @@ from bert_tf.extensions.calibrate.part import Calibration
 from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
-from bert_tf.tasks.decision import PUBLISHED
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from tests import classifier
 from tests.extensions.export.runs import CASES, write_run
 from tests.training import reading
@@ -150,20 +150,28 @@ def test_each_split_that_chose_the_rule_is_known(run, caplog):
     assert warned == ["matched", "mismatched"]
 
 
-def test_a_trained_run_whose_rule_cannot_be_fitted_predicts_without_one(tmp_path, caplog):
-    examples = [Labelled(str(number), "xy"[number % 2]) for number in range(40)]
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_trained_run_whose_rule_cannot_be_fitted_follows_that_of_its_checkpoint_or_none(tmp_path, caplog, stays):
+    labels = ["x", "y"]
+    folder = write_run(tmp_path / "run", {**CLASSES.record, "labels": labels}, {"temperatures": [2.0], "thresholds": [0.3]})
+    path = folder / "decision.json"
+    if not stays:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "checkpoint_sha256": "0"}))
+    before = path.read_text()
     run = SimpleNamespace(
         splits={"dev": ["dev"]},
-        examples={"dev": examples},
+        examples={"dev": [Labelled(str(number), labels[number % 2]) for number in range(40)]},
         task=SimpleNamespace(name="custom"),
-        family=families.of_record({"task_name": "custom", "kind": "classification", "labels": ["x", "y"]}),
+        family=families.of_record({"task_name": "custom", "kind": "classification", "labels": labels}),
         spec=SimpleNamespace(train=SimpleNamespace(seed=1)),
-        output_dir=tmp_path,
+        output_dir=folder,
     )
     part = Calibration(CalibrationSettings(rules=RuleSettings(threshold="precision:0.95")))
-    assert part.decision(run, lambda half: np.zeros((len(half), 2), np.float32), str(tmp_path / "model.ckpt-1")) == PUBLISHED
-    assert "of the label y; predictions follow no rule; choose another: python -m bert_tf calibrate" in caplog.text
-    assert list(tmp_path.iterdir()) == []
+    decision = part.decision(run, lambda half: np.zeros((len(half), 2), np.float32), str(folder / "model.ckpt-7"))
+    assert decision == (Decision((2.0,), (0.3,)) if stays else PUBLISHED)
+    followed = f"the rule in {path}, which stays" if stays else "no rule"
+    assert f"of the label y; predictions follow {followed}; choose another: python -m bert_tf calibrate" in caplog.text
+    assert path.read_text() == before
 
 
 @pytest.mark.parametrize(
@@ -215,6 +223,20 @@ def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_pa
     lines = [line.split("\t") for line in (tmp_path / "predictions.tsv").read_text().splitlines()]
     assert lines[0] == ["id", "label", "probability_x", "probability_y", "probability_z", "label_set"]
     assert [(line[1], line[5]) for line in lines[1:]] == [(one.label or "", ",".join(one.label_set)) for one in predictions]
+
+
+def test_examples_that_the_model_or_its_rule_was_fitted_on_are_warned_of(run, dev, caplog):
+    bert_tf.calibrate(run, data=dev)
+    assert "these examples" not in caplog.text
+    bert_tf.calibrate(run, data=dev, check=True)
+    assert f"custom {dev}: half of these examples chose the decision rule" in caplog.text
+    caplog.clear()
+    digest = json.loads((run / "decision.json").read_text())["fitted_on"]["data_sha256"]
+    trained = {**reading.record(run)["training"], "train_examples_sha256": digest}
+    (run / "run_config.json").write_text(json.dumps({"training": trained}))
+    bert_tf.calibrate(run, data=dev)
+    assert f"custom {dev}: the model was trained on these examples, so their scores say little" in caplog.text
+    assert "half of these examples" not in caplog.text
 
 
 def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path, caplog):
