@@ -92,7 +92,7 @@ class PublishedForm:
 
     layers: tuple[int, ...]  # as requested
     compressed: bool = False  # gzip
-    numbered: bool = True  # ids are line numbers from 1; published ones are from 0
+    numbered: bool = True  # ids are line numbers from 1, unless a file's name goes before them; published ones are from 0
     assemble = None
 
     def __str__(self) -> str:
@@ -108,7 +108,8 @@ class PublishedForm:
             {"token": piece, "layers": [{"index": layer, "values": row} for layer, row in zip(self.layers, of_token)]}
             for piece, of_token in zip(pieces or (), values)
         ]
-        return {"linex_index": int(text.guid) - 1 if self.numbered else text.guid, "features": features}
+        is_number = self.numbered and text.guid.isdecimal()
+        return {"linex_index": int(text.guid) - 1 if is_number else text.guid, "features": features}
 
 
 @dataclasses.dataclass(frozen=True)

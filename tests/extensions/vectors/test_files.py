@@ -88,6 +88,14 @@ def test_json_lines_have_every_bit_and_the_published_layout_six_digits():
     assert json.loads(first) == {"linex_index": 0, "features": tokens}
 
 
+def test_published_lines_of_several_files_have_the_file_in_their_number():
+    """As a pipeline of Beam writes them into one output."""
+    texts = [SentenceExample(f"{name}.txt:7", "rain") for name in ("a", "b")]
+    values = Vectors(np.ones((2, WIDTH), np.float32), np.array([1, 1], np.int32), ["rain", "rain"])
+    lines = PublishedForm((-1,)).part(texts, values).decode().splitlines()
+    assert [json.loads(line)["linex_index"] for line in lines] == ["a.txt:7", "b.txt:7"]
+
+
 def test_a_vector_that_the_type_has_no_room_for_is_refused():
     form = ArrayForm("npy", "float16", 1)
     for number in (1e6, 1e-9, np.nan):
