@@ -73,12 +73,17 @@ class TextInputs:
         return not self._named_columns and (Path(name).suffix.lower() == ".txt" or tables.form_of(name) is None)
 
 
+def texts_of(line_text: str) -> tuple[str, ...]:
+    """The text of a line, or the two of a pair."""
+    first, divider, second = line_text.rpartition(_PAIR)
+    return (first, second) if divider else (line_text,)
+
+
 def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:
     (line_text,) = cells_of_line
-    first, divider, second = line_text.rpartition(_PAIR)
-    texts = (first, second) if divider else (line_text,)
+    texts = texts_of(line_text)
     if not all(text.strip() for text in texts):
-        raise tables.RowError("the line has no text" if not divider else f"no text beside{_PAIR.rstrip()}")
+        raise tables.RowError("the line has no text" if len(texts) == 1 else f"no text beside{_PAIR.rstrip()}")
     checked = [cells.text(text, _TEXT) for text in texts]
     return SentenceExample(str(line), *checked)
 

@@ -34,7 +34,7 @@ class SearchSettings:
     index: str = setting(
         None, "vectors written by encode: .npz, .parquet or .npy", required=True, refuse_missing=files.refuse_missing
     )
-    query: str | None = setting(None, "text to find the nearest texts for")
+    query: str | None = setting(None, "text to find the nearest texts for (a pair: text ||| text)")
     queries: str | Sequence[Any] | None = setting(
         None, "file of texts to look up, as --input of encode; - for a pipe", in_memory=True
     )
@@ -142,12 +142,12 @@ def _encoder(settings: SearchSettings, index: VectorIndex, environment: Mapping[
 
 def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
     from bert_tf.batch.job import Columns
-    from bert_tf.batch.texts import TextInputs
+    from bert_tf.batch.texts import TextInputs, texts_of
 
     if isinstance(settings.queries, str):
         chunks: Any = TextInputs(Columns()).chunks(settings.queries)
     else:
-        rows = [settings.query] if settings.queries is None else settings.queries
+        rows = [texts_of(str(settings.query))] if settings.queries is None else settings.queries
         chunks = [read_rows(rows, "queries", kind=None)]
     for chunk in chunks:
         yield from (chunk[start : start + _QUERIES] for start in range(0, len(chunk), _QUERIES))

@@ -131,6 +131,19 @@ def test_a_text_is_nearest_to_itself(index, kind):
     assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
 
 
+def test_a_query_is_the_pair_that_the_same_line_of_a_file_is(index, tmp_path):
+    line, vectors = f"{TEXTS[0]} ||| {TEXTS[1]}", index / "index.npz"
+    (tmp_path / "queries.txt").write_text(f"{line}\n")
+    (asked,) = bert_tf.search(index=vectors, query=line)
+    (of_file,) = bert_tf.search(index=vectors, queries=str(tmp_path / "queries.txt"))
+    assert asked.query.texts == of_file.query.texts == (TEXTS[0], TEXTS[1])
+    assert asked.hits == of_file.hits
+    (in_memory,) = bert_tf.search(index=vectors, queries=[line])
+    assert in_memory.query.texts == (line,)
+    with pytest.raises(DataError, match="row 0: a text is empty"):
+        bert_tf.search(index=vectors, query=f"{TEXTS[0]} ||| ")
+
+
 def encode(project, *flags):
     return lines.run("encode", f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}", *flags)
 
