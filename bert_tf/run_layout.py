@@ -135,7 +135,7 @@ def refuse_own_file(output: str, *, allowed: str | None = None) -> None:
     path = Path(output).resolve()
     is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names((*of_training(), *OF_RESULTS)))
     if is_own and (path.parent / RECORD).is_file() and path.name != allowed:
-        raise OutputError(f"--output={output}: is a file of the run there; name another")
+        raise OutputError(f"{output}: is a file of the run there; name another output")
 
 
 def vocabulary_in(folder: Path, usual: str = VOCABULARY) -> Path:

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf import run_layout
 from bert_tf.errors import BertError, FlagError, LostPeerError, UnreadTextError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.extensions.pretrain.corpus.masking import Masking, warn_of_few
-from bert_tf.extensions.pretrain.corpus.records import manifest_of
+from bert_tf.extensions.pretrain.corpus.records import is_shard, manifest_of
 from bert_tf.extensions.pretrain.corpus.rows import RowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
@@ -249,12 +250,16 @@ def _tokenizer(config: PretrainingDataSettings) -> WordPieceTokenizer:
 
 
 def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
-    """Rejects outputs that would overwrite an input, each other or the manifest."""
+    """Rejects outputs that would overwrite an input, each other, the manifest, or a file that is no shard or a run's."""
     manifests = {str(manifest_of(name)) for name in names}
     written = Counter(os.path.realpath(name) for name in (*names, *manifests))
     same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is both input and output")
+    for name in names:
+        run_layout.refuse_own_file(name)
+        if os.path.exists(name) and os.path.getsize(name) and not is_shard(name):
+            raise FlagError(f"{name}: exists, and is no shard, which would replace it; name another --output_file")
     for manifest in sorted(manifests):
         if os.path.exists(manifest):
             _refuse_other_list(Path(manifest), names)

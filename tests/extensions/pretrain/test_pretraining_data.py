@@ -19,7 +19,7 @@ import bert_tf
 from bert_tf.errors import BertError, LostPeerError, UnreadTextError
 from bert_tf.extensions.pretrain import opening
 from bert_tf.extensions.pretrain.corpus import documents, processes, rows, shards, store
-from bert_tf.extensions.pretrain.corpus.records import Records
+from bert_tf.extensions.pretrain.corpus.records import Records, framed
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import classifier
 from tests.extensions.pretrain.corpus.conftest import TOKENS
@@ -197,6 +197,7 @@ def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):
 
 def test_without_next_sentences_rows_have_one_segment_in_files_with_commas(source, tmp_path, capsys):
     names = [str(tmp_path / name) for name in ("a", "b")]
+    (tmp_path / "a").touch()  # as mktemp leaves a file to write
     assert classifier.pretraining_data(arguments(source, ",".join(names), num_shards=1, nsp=False)) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "a.json", "b.json"}
     records = Records.open(names, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
@@ -247,6 +248,9 @@ WHOLE = {"num_shards": None}
         ({"output_file": "x,x.json", **WHOLE}, "x.json would be written twice"),
         ({"output_file": "x,./x", **WHOLE}, "/x would be written twice"),
         ({"output_file": "mine", **WHOLE}, "mine.json: exists, and is no list of shards, which would replace it"),
+        ({"output_file": "notes.txt", **WHOLE}, "notes.txt: exists, and is no shard, which would replace it; name another"),
+        ({"output_file": "x,notes.txt", **WHOLE}, "notes.txt: exists, and is no shard"),
+        ({"output_file": "../run/events.out.tfevents.1", **WHOLE}, "tfevents.1: is a file of the run there; name another"),
         ({"input_format": "book"}, "pip install 'sentencex"),
     ],
 )
@@ -256,12 +260,16 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, monkeypatch, capsys, 
         monkeypatch.setitem(sys.modules, "sentencex", None)
         documents.sentences._segment.cache_clear()
     Path("mine.json").write_text('{"data": []}')
-    before = contents(Path())
+    Path("notes.txt").write_text("Call the printer.\n")
+    Path("../run").mkdir()
+    Path("../run/run_config.json").write_text("{}")
+    Path("../run/events.out.tfevents.1").write_bytes(framed(b""))  # it begins as a shard does
+    before = contents(Path()), contents(Path("../run"))
     assert classifier.pretraining_data(arguments(Path(), **{"output_file": "out", **flags})) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: ")
     assert said in error
-    assert contents(Path()) == before
+    assert (contents(Path()), contents(Path("../run"))) == before
 
 
 @pytest.mark.parametrize(
