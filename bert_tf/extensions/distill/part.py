@@ -64,7 +64,6 @@ class Distillation(Part):
         self._skips_bad_rows = False
         self._texts: Sequence[Any] = ()  # of --unlabelled
         self._lesson: Any = None  # a Lesson once there are rows
-        self.dropout = not settings.compares_states
 
     def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
         """The student starts from the teacher's head, which has no decision rule."""
@@ -119,8 +118,12 @@ class Distillation(Part):
         if self.settings.relation_weight and teacher.config.hidden_size % heads:
             size = f"the {teacher.config.hidden_size} numbers of a vector of {teacher.prefix}"
             yield f"--relation_weight: {size} cannot be divided among the {heads} heads of the student; leave it out"
-        of_states = self.settings.state_weight if run.config.num_hidden_layers > 1 else 0.0
-        if not any((self.settings.output_weight, self.settings.label_weight, self.settings.relation_weight, of_states)):
+        has_states = run.config.num_hidden_layers > 1
+        for name in ("state_weight", "relation_weight"):
+            if not has_states and getattr(self.settings, name) not in (0.0, getattr(DistillSettings, name)):
+                yield f"--{name}: a student of one layer has no token vectors before its last one; leave it out"
+        self.dropout = not (has_states and self.settings.compares_states)
+        if not any((self.settings.output_weight, self.settings.label_weight, not self.dropout)):
             yield "every weight is 0, so there is nothing to learn: leave out --output_weight, or add --label_weight=1"
         for name in ("class_weights", "label_smoothing"):
             if name in run.spec.given and getattr(run.spec.train, name) and not self.settings.label_weight:

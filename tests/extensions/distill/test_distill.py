@@ -191,6 +191,13 @@ def test_learns_from_texts_without_labels_which_do_not_count_as_a_class(made, tm
     assert untrained[0].loss.class_weights == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("state_weight", "layers", "dropout"), [(30.0, 2, False), (30.0, 1, True), (0.0, 2, True)])
+def test_there_is_no_dropout_where_token_vectors_are_compared(made, tmp_path, untrained, state_weight, layers, dropout):
+    """The command of a run has the default of 30, also for a student of one layer."""
+    prepare(made, tmp_path / "out", student_layers=layers, state_weight=state_weight)
+    assert [model.dropout for model in untrained] == [dropout]
+
+
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, untrained, caplog):
     caplog.set_level("INFO")
     prepare(made, tmp_path / "out", recombine=None)
@@ -281,6 +288,10 @@ def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(ma
         ({"class_weights": "balanced"}, "--class_weights: a student that learns no labels has no use for it; leave it out, or"),
         ({"lora_rank": 2}, "differ: give --learning_rate (0.0004 or 0.001), --train_batch_size (8 or 16)"),
         ({"output_weight": 0, "student_layers": 1}, "every weight is 0, so there is nothing to learn"),
+        *(
+            ({name: 3, "student_layers": 1}, f"--{name}: a student of one layer has no token vectors before its last one")
+            for name in ("state_weight", "relation_weight")
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
