@@ -189,4 +189,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        place, why = error.filename or "tickets", error.strerror
+        sys.exit(f"cannot write {place}: {why}; move what is in the way, or work in another folder")

@@ -38,6 +38,22 @@ def test_the_tickets_are_the_same_everywhere(tickets):
     )
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda folder: (folder / "tickets").touch(), "tickets: File exists; move what is in the way, or work in"),
+        (lambda folder: (folder / "tickets" / "dev.csv").mkdir(parents=True), "tickets/dev.csv: Is a directory; move what"),
+    ],
+    ids=["a file", "a folder of a file's name"],
+)
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, make, said):
+    make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=f"^cannot write {said}"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert not [path for path in tmp_path.rglob("*.csv") if path.is_file()]
+
+
 def test_own_files_of_the_same_names_are_not_overwritten(tmp_path, monkeypatch):
     own = tmp_path / "tickets" / "train.csv"
     own.parent.mkdir()
