@@ -154,14 +154,16 @@ def inputs(
     family = families.of_record(record) if published is None else published.family.as_trained(record)
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
-    custom_task = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
+    texts = getattr(family, "texts", None)
+    custom_task = own_task(record, columns, texts=texts, test_file="-") if registry.reads_own(record["kind"]) else None
     id_column = columns.id_column or record.get("id_column") or family.usual_id_column
     return Inputs(family, published, custom_task, columns, skip_bad_rows, keep_columns, id_column)
 
 
-def own_task(record: Mapping[str, Any], columns: Columns, **files: Any) -> Task:
+def own_task(record: Mapping[str, Any], columns: Columns, *, texts: int | None = None, **files: Any) -> Task:
     """Task of a trained model over other files, with the record's columns unless overridden; they need not have its ids.
 
+    Rows of sentences must have so many `texts`, unless it is None.
     Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
     """
     if "kind" not in record:
@@ -180,7 +182,7 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: Any) -> Task:
     if "text_a" in overrides:
         learned["text_b"] = None
     settings = of_values({**learned, **overrides, **files, "problem": record["kind"]})
-    settings = dataclasses.replace(settings, needs_ids="id_column" in overrides)
+    settings = dataclasses.replace(settings, needs_ids="id_column" in overrides, texts=texts)
     return registry.get_task(CUSTOM, settings, record["labels"])
 
 

@@ -41,7 +41,7 @@ def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task
     del task
     from bert_tf.tasks.sentence.task import CustomTask
 
-    return CustomTask(settings.custom, labels, needs_ids=settings.needs_ids)
+    return CustomTask(settings.custom, labels, needs_ids=settings.needs_ids, texts=settings.texts)
 
 
 def _of_extension(declared: Extension, new: NewTask) -> _OfSettings:

@@ -94,6 +94,7 @@ class TaskSettings:
     custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={CUSTOM})")
     extensions: Any = group(functools.partial(of_extensions, "of_tasks"))
     needs_ids: bool = True  # whether a file to predict must have --id_column: false if it is only that of the training
+    texts: int | None = None  # of a row that a trained model reads, 1 or 2; None if unknown or mixed
 
 
 @functools.cache

@@ -242,7 +242,16 @@ def test_rows_have_as_many_texts_as_those_of_the_training(tmp_path, project, cap
     output = tmp_path / "out.tsv"
     status = lines.run("predict", f"--checkpoint={run}", f"--input={tmp_path / 'x.csv'}", f"--output={output}")
     assert (status, output.exists()) == ((0, True) if number is None else (2, False))
-    assert number is None or f"test-2: {number}; give" in capfd.readouterr().err
+    assert number is None or f"error: {tmp_path}/x.csv: {number}; give" in capfd.readouterr().err
+
+
+def test_rows_of_a_pipe_with_another_number_of_texts_are_said_to_be_of_standard_input(tmp_path, project, capsys, monkeypatch):
+    record = {"task_name": "custom", "kind": "classification", "labels": ["0", "1"], "texts": 1}
+    run = write_run(tmp_path / "run", project, steps=(20,), record=record)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"text_a": "rain", "text_b": "soup"}\n')))
+    assert predicted(checkpoint=run, input="-", output="-", file_format="jsonl") == 2
+    there = "give one (for a table: --text_a); the first object has text_a, text_b"
+    assert capsys.readouterr().err == f"error: standard input: {SINGLE}; {there}\n"
 
 
 def evaluated(*arguments, **flags):

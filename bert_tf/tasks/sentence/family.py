@@ -41,7 +41,7 @@ _LABELS = {
 }
 
 
-_OTHER_TEXTS = {
+OTHER_TEXTS = {
     1: "one text, but the model was trained on pairs; give two (for a table: --text_a and --text_b)",
     2: "two texts, but the model was trained on single ones; give one (for a table: --text_a)",
 }
@@ -222,7 +222,7 @@ class SentenceFamily(Family):
 
     def _refuse_other_texts(self, example: SentenceExample, source: str) -> None:
         if self.texts not in (None, len(example.texts)):
-            raise DataError(_OTHER_TEXTS[len(example.texts)], source)
+            raise DataError(OTHER_TEXTS[len(example.texts)], source)
 
     def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
         return encode([example.label for example in examples], self.head, self.labels)

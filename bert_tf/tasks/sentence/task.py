@@ -19,7 +19,7 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.sentence.family import SEPARATORS, SentenceFamily, usual_separator
+from bert_tf.tasks.sentence.family import OTHER_TEXTS, SEPARATORS, SentenceFamily, usual_separator
 from bert_tf.tasks.sentence.rows import USUAL_TEXTS, Label, RowColumns, SentenceExample, usual_texts
 from bert_tf.tasks.settings import CUSTOM, CustomSettings, listed_labels
 
@@ -41,10 +41,20 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 class CustomTask(FileTask):
     """Sentences in the files of the settings; `data_dir` is ignored."""
 
-    def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None, *, needs_ids: bool = True) -> None:
-        """Reads no file yet; `labels` are those of a trained model, by index. FlagError if settings contradict each other."""
+    def __init__(
+        self,
+        settings: CustomSettings,
+        labels: Sequence[str] | None = None,
+        *,
+        needs_ids: bool = True,
+        texts: int | None = None,
+    ) -> None:
+        """Reads no file yet; `labels` are those of a trained model, by index, and `texts` the number of its texts per row.
+
+        Raises FlagError if settings contradict each other.
+        """
         super().__init__(CUSTOM, self._sentences, self.stream, settings, {})
-        self._settings, self._needs_ids = settings, needs_ids
+        self._settings, self._needs_ids, self._learned_texts = settings, needs_ids, texts
         self._label_column = LabelColumn(settings.label_column, settings.problem, settings.label_separator)
         listed = listed_labels(settings)
         self._given_labels = tuple(labels or listed)
@@ -104,6 +114,8 @@ class CustomTask(FileTask):
     def _numbered(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
         table = self._table(source)
         texts = self._texts(table)
+        if self._learned_texts not in (None, len(texts)):
+            raise DataError(f"{OTHER_TEXTS[len(texts)]}; {table.there}", table.path)
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
         if labels:
             self._label_column.require(table)
