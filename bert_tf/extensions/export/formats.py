@@ -36,7 +36,9 @@ class ExportOptions:
     """How to export a model; each format takes some of them."""
 
     precision: str = setting("float32", f"precision of onnx and openvino: {', '.join(PRECISIONS)}", choices=PRECISIONS)
-    pairs: bool | None = setting(None, "inputs are sentence pairs, text_a and text_b; default: as in training")
+    pairs: bool | None = setting(
+        None, "inputs of saved_model and huggingface are sentence pairs, text_a and text_b; default: as in training"
+    )
     gate_data: str | None = setting(
         None,
         "labelled examples to measure reduced precision or long texts; default: the task's dev split",
@@ -60,7 +62,7 @@ class Format:
     precisions: tuple[str, ...] = ("float32",)
     is_converted: bool = False  # to what an engine computes
     record: Callable[[ExportJob, Path], Mapping[str, Any]] | None = None  # more facts for the record, once all is written
-    reads_pairs: bool = True  # whether texts come in pairs determines what is written
+    ignores_pairs: str = ""  # why `pairs` has no effect; empty if it determines what is written
     writes_card: bool = False
     measures_long_texts: bool = False
 
@@ -83,8 +85,8 @@ class Format:
             raise FlagError(
                 "--gate_data: measures --precision=int8 or bfloat16, and long texts of --format=huggingface; nothing else"
             )
-        if options.pairs is not None and not self.reads_pairs:
-            raise FlagError(f"--{'' if options.pairs else 'no'}pairs: --format={self.name} reads ids alone; leave it out")
+        if options.pairs is not None and self.ignores_pairs:
+            raise FlagError(f"--{'' if options.pairs else 'no'}pairs: --format={self.name} {self.ignores_pairs}; leave it out")
         if credit and not self.writes_card:
             raise FlagError(
                 f"--{credit}: --format={self.name} has no model card; leave it out (python -m bert_tf card makes one)"
@@ -109,6 +111,7 @@ FORMATS: Mapping[str, Format] = {
             ("float32", "int8"),
             is_converted=True,
             record=_late("onnx", "record"),
+            ignores_pairs="reads texts as in training",
             writes_card=True,
         ),
         Format(
@@ -118,7 +121,7 @@ FORMATS: Mapping[str, Format] = {
             ("onnx", "openvino", "nncf"),
             ("float32", "bfloat16", "int8"),
             is_converted=True,
-            reads_pairs=False,
+            ignores_pairs="reads ids alone",
         ),
     )
 }

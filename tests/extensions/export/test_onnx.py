@@ -86,7 +86,7 @@ def exported(tmp_path_factory):
     def of_case(name):
         case = CASES[name]
         place = write_run(folder / name / "run", case.record, case.decision)
-        return place, export(place, folder / name / "out", **case.options)
+        return place, export(place, folder / name / "out")
 
     return of_case
 

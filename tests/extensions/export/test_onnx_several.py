@@ -51,7 +51,7 @@ def runs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def folder(runs):
     """All of them, exported; not to be changed."""
-    assert export(*runs, f"--output={runs[0].parent / 'together'}", "--nopairs") == 0
+    assert export(*runs, f"--output={runs[0].parent / 'together'}") == 0
     return runs[0].parent / "together"
 
 
@@ -62,7 +62,7 @@ def own_export(runs):
     @functools.cache
     def of_run(run):
         place = runs[0].parent / "alone" / run.name
-        assert export(run, f"--output={place}", "--nopairs") == 0
+        assert export(run, f"--output={place}") == 0
         return place
 
     return of_run
@@ -93,7 +93,7 @@ def test_what_is_shared_is_there_once_and_computed_once(folder):
 def test_predict_writes_a_file_for_each_without_tensorflow(runs, tmp_path):
     (tmp_path / "rows.tsv").write_text(LINES)
     both = runs[0], runs[3]
-    assert export(*both, f"--output={tmp_path / 'both'}", "--nopairs") == 0
+    assert export(*both, f"--output={tmp_path / 'both'}") == 0
     ends = f"--input={tmp_path / 'rows.tsv'}", f"--output={tmp_path / 'out.tsv'}"
     without_tensorflow(tmp_path, f"print(main(['bert_tf', 'predict', {str(tmp_path / 'both')!r}, *{ends!r}]))")
     assert not (tmp_path / "out.tsv").exists()

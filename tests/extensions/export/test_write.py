@@ -241,6 +241,7 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
         ),
         (("--compare",), "--output: --compare keeps no export, and measures each on dev; leave it out"),
         (("--format=openvino", "--nopairs"), "--nopairs: --format=openvino reads ids alone; leave it out"),
+        (("--format=onnx", "--pairs"), "--pairs: --format=onnx reads texts as in training; leave it out"),
         *(
             ((f"--format={name}", "--license=mit"), f"--license: --format={name} has no model card; leave it out (python")
             for name in ("saved_model", "openvino")

@@ -84,7 +84,7 @@ def answered(port, rows):
 def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_path, project):
     run = write(tmp_path / "run", project, "classification")
     with bert_tf.load(run) as model:
-        folder = model.export("onnx", tmp_path / "exported", pairs=True)
+        folder = model.export("onnx", tmp_path / "exported")
         expected = [one.probabilities for one in model.predict(ROWS)]
     with Command(folder, tmp_path / "log", "--workers=2", "--intra_op_threads=1") as command:
         assert "which workers of one thread share" in command.wait_for("serving ").string
