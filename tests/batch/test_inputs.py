@@ -62,7 +62,8 @@ def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, proj
     made = reader(folder)
     assert (made.family.kind, made.family.labels, made.published) == ("multi_label", ("a", "b", "c"), None)
     assert examples(made.chunks(path)) == [("5", "rain", "soup")]
-    assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
+    with pytest.raises(DataError, match="x.jsonl: one text, but the model was trained on pairs; give two"):
+        list(reader(folder, text_a="other").chunks(path))
     assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
     (tmp_path / "x.jsonl").write_text('{"q": "rain", "a": "soup"}\n')
     assert examples(made.chunks(path)) == [("test-1", "rain", "soup")]
