@@ -257,7 +257,7 @@ class Splits(Protocol):
         """Returns the splits of a purpose that exist in the folder, or the first one if none exists.
 
         Args:
-          data_dir: folder of the files.
+          data_dir: folder of the files; empty for a file that the user names, whatever lies in the working directory.
           purpose: train, dev or test.
 
         Raises:

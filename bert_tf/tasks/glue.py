@@ -67,7 +67,7 @@ class GlueTask:
         if not names:
             has = ", ".join(name for split_names in self.split_names.values() for name in split_names)
             raise DataError(f"{self.name} has no split for {purpose}, only {has}", data_dir)
-        present = tuple(name for name in names if self.file(data_dir, name).is_file())
+        present = tuple(name for name in names if data_dir and self.file(data_dir, name).is_file())
         for name in names if present else ():
             if name not in present:
                 _warn_of_missing(self.file(data_dir, name), purpose, ", ".join(present))

@@ -28,6 +28,7 @@ _COLUMNS = ("sentence1", "sentence2", "gold_label", "language")
 _TRAIN_COLUMNS = ("premise", "hypo", "label")
 _TRAIN_NAME = ("multinli.train.", ".tsv")  # before and after the language
 _SPELLINGS = {"contradictory": "contradiction"}  # of the training files
+_ANY_LANGUAGE = f"{TEST}_"  # split of a file to predict, see `_parts`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,13 @@ class XnliTask(Splits):
         return SentenceFamily(NLI_LABELS, texts=2)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the purpose itself, or one split per language of the file; errors in a file are left to its reader."""
-        if self.language or purpose == TRAIN:
+        """Returns the purpose itself, or one split per language of the file; errors in a file are left to its reader.
+
+        A file that is named has all of its rows predicted, and is evaluated as a whole.
+        """
+        if not data_dir and purpose == TEST:
+            return (_ANY_LANGUAGE,)
+        if self.language or purpose == TRAIN or not data_dir:
             return (purpose,)
         try:
             return tuple(f"{purpose}_{language}" for language in _languages(self.file(data_dir, purpose)))
@@ -93,20 +99,21 @@ class XnliTask(Splits):
         """Skips rows of other languages."""
         purpose, language = self._parts(split)
         columns = _TRAIN_COLUMNS if purpose == TRAIN else _COLUMNS
+        name = split.rstrip("_")
 
         def example(line: int, row: list[str]) -> SentenceExample | None:
             if language and row[3:] not in ([], [language]):
                 return None
             first, second = (cells.text(cell, column) for cell, column in zip(row[:2], columns))
             label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), NLI_LABELS)
-            return SentenceExample(f"{split}-{line - 1}", first, second, label)
+            return SentenceExample(f"{name}-{line - 1}", first, second, label)
 
         return filter(None, tables.open_table(source, form=names.TSV).read_rows(columns, example, report))
 
     def _parts(self, split: str) -> tuple[str, str | None]:
-        """Returns purpose and language from "dev_en", or from "dev" and the task."""
-        purpose, _, language = split.partition("_")
-        return purpose, language or self.language
+        """Returns purpose and language from "dev_en", or from "dev" and the task; of "test_" None, for any."""
+        purpose, divider, language = split.partition("_")
+        return purpose, (language or None) if divider else self.language
 
 
 def _unpacked(folder: Path, archive: str, path: Path) -> Path:

@@ -54,6 +54,17 @@ def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
     ]
 
 
+@pytest.mark.parametrize("name", ["XNLI", "XNLI-en"])
+def test_each_row_of_a_file_is_predicted_whatever_its_language(tmp_path, project, monkeypatch, name):
+    record = {"task_name": name, "kind": "classification", "labels": ["contradiction", "entailment", "neutral"]}
+    folder = write_run(tmp_path / "run", project, steps=[40], record=record)
+    rows = "".join(f"{language}\t\train\tsoup\n" for language in ("ar", "de", "en"))
+    (tmp_path / "xnli.test.tsv").write_text(f"language\tgold_label\tsentence1\tsentence2\n{rows}")
+    monkeypatch.chdir(tmp_path)
+    read = examples(reader(folder).chunks("xnli.test.tsv"))
+    assert [guid for guid, *_ in read] == ["test-1", "test-2", "test-3"]
+
+
 def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, project, caplog):
     record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "q", "text_b": "a"}
     folder = write_run(tmp_path / "run", project, steps=[40], record={**record, "id_column": "key", "file_format": "csv"})

@@ -300,6 +300,20 @@ def test_all_languages_are_evaluated_apart_by_a_model_of_mnli_too(data_dir):
     assert ALL.submission("test_en") is None
 
 
+def test_a_named_file_is_read_whole_whatever_lies_in_the_working_directory(data_dir, monkeypatch, tmp_path, caplog):
+    monkeypatch.chdir(data_dir)
+    for task in (ALL, ENGLISH):
+        (split,) = task.splits("", TEST)
+        assert [example.guid for example in task.stream(task.file(data_dir, TEST), split)] == ["test-1", "test-2", "test-3"]
+    (split,) = ALL.splits("", DEV)
+    assert [example.guid for example in ALL.stream(ALL.file(data_dir, DEV), split)] == ["dev-1", "dev-2", "dev-3"]
+    monkeypatch.chdir(tmp_path)
+    for purpose in (DEV, TEST):
+        write(tmp_path, f"{purpose}_mismatched", "x")
+        assert TASKS["MNLI"].splits("", purpose) == (f"{purpose}_matched",)
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("task", "split", "rows", "problem"),
     [
