@@ -151,6 +151,11 @@ class ZeroShotFamily(SimilarityFamily):
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         for example in examples:
+            if example.text_b is None:
+                raise DataError("one text, but pairs are compared: name the second with --text_b", example.guid)
+            if of_label(example) < 0.0:
+                why = f"the score {of_label(example):g} is below 0"
+                raise DataError(f"{why}; shift all scores, so that 0 is the lowest", example.guid)
             if of_label(example) > self.highest_score:
                 why = f"the score {of_label(example):g} is above {self.highest_score:g}"
                 raise DataError(f"{why}; name the highest of the scale with --highest_score, as 5", example.guid)

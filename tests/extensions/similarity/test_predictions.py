@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
+from bert_tf.errors import DataError
 from bert_tf.extensions.similarity import predictions as evaluation
-from bert_tf.extensions.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
+from bert_tf.extensions.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily, ZeroShotFamily
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.features.test_sentences import TOKENIZER
+from tests.tasks.refusals import refusal
 
 SCORED, PAIRS = SimilarityFamily(5.0), ContrastiveFamily(temperature=0.5)
 EXAMPLES = [SentenceExample(f"dev-{n}", "a", "b", label) for n, label in enumerate((5.0, 0.0, 2.0))]
@@ -48,6 +50,19 @@ def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
     first, *_ = family.mistakes(VECTORS, EXAMPLES)
     assert (first["id"], first["label"]) == ("dev-2", 2.0)
     assert (first["predicted"], first["error"]) == pytest.approx((3.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("second", "score", "problem"),
+    [
+        (None, 1.0, "one text, but pairs are compared: name the second with --text_b"),
+        ("b", -0.5, "the score -0.5 is below 0; shift all scores, so that 0 is the lowest"),
+        ("b", 6.0, "the score 6 is above 5; name the highest of the scale with --highest_score, as 5"),
+    ],
+)
+def test_what_is_compared_without_training_is_refused_as_in_training(second, score, problem):
+    examples = [SentenceExample("dev-1", "a", "b", 1.0), SentenceExample("dev-2", "a", second, score)]
+    assert refusal(DataError, ZeroShotFamily(5.0).features, examples, TOKENIZER, Limits(16)) == f"dev-2: {problem}"
 
 
 def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
