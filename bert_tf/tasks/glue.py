@@ -17,6 +17,7 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN, Submission
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import Label, SentenceExample
+from bert_tf.tasks.settings import SKIP
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 SIMILARITIES = (0.0, 5.0)  # of STS-B, the one task whose prediction is a number
@@ -77,10 +78,11 @@ class GlueTask:
         return Path(data_dir) / f"{split}.tsv"
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
-        """Reads a split; in published files with broken rows, those are skipped and counted."""
+        """Reads a split; rows that are broken as published are left out and counted, but none of a file for the server."""
         path = self.file(data_dir, split)
         bad = tables.BadRows(path, skip=self.skip_bad_rows)
-        examples = list(self.stream(path, split, bad))
+        is_submitted = self.skip_bad_rows and self.submission(split) is not None
+        examples = list(self.stream(path, split, _refuse_gap if is_submitted else bad))
         tolerates = not self.skip_bad_rows and not self._is_test(split)
         if tolerates and 0 < bad.count <= self.broken * len(examples):
             _LOG.warning(
@@ -136,6 +138,13 @@ def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list
     else:
         shown = [str(label) for label in scores.decode(family.kind, predicted, family.labels)]
     return ["index\tprediction", *(f"{index}\t{prediction}" for index, prediction in enumerate(shown))]
+
+
+def _refuse_gap(problem: DataError) -> None:
+    """Report of a split whose predictions the server takes by the numbers of rows."""
+    why = f"GLUE's server takes a prediction of each row, so --{SKIP} leaves none out of this file"
+    problem.args = (f"{problem}; {why}: correct it, or predict it with python -m bert_tf predict",)
+    raise problem
 
 
 @functools.cache  # once, however often a run asks for the splits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -222,6 +223,13 @@ def test_too_many_broken_rows_are_refused_and_of_a_test_split_any_but_those_with
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
     assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells, expected 3")
     # The server wants every row.
+    skips = dataclasses.replace(TASKS["QQP"], skip_bad_rows=True)
+    told = refusal(DataError, skips.examples, tmp_path, "test")
+    assert told.startswith(f"{path}:3002: 2 cells, expected 3")
+    why = "GLUE's server takes a prediction of each row, so --skip_bad_rows leaves none out of this file"
+    assert told.endswith(f"; {why}: correct it, or predict it with python -m bert_tf predict")
+    assert len(dataclasses.replace(skips, submissions={}).examples(tmp_path, "test")) == 3000
+    caplog.clear()
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
     examples = TASKS["QQP"].examples(tmp_path, "test")
     assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
