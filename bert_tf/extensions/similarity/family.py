@@ -207,12 +207,26 @@ class ContrastiveFamily(SimilarityFamily):
         return {**Family.record(self), "temperature": self.temperature}
 
 
+@dataclasses.dataclass(frozen=True)
+class StsFamily(SimilarityFamily):
+    """Pairs with the scores of STS-B, also for a model that learned those of another scale."""
+
+    highest_score: float = SIMILARITIES[1]
+    learned_score: float = SIMILARITIES[1]  # highest score that the model learned, which its record has
+
+    def as_trained(self, record: Mapping[str, Any]) -> StsFamily:
+        return dataclasses.replace(self, learned_score=record.get("highest_score", self.learned_score))
+
+    def record(self) -> dict[str, Any]:
+        return {**super().record(), "highest_score": self.learned_score}
+
+
 class StsTask(GlueTask):
     """STS-B files for sentence embeddings."""
 
     @property
     def family(self) -> SimilarityFamily:  # type: ignore[override]
-        return SimilarityFamily(SIMILARITIES[1])
+        return StsFamily()
 
 
 def task(name: str, settings: TaskSettings, labels: object = None) -> Task:

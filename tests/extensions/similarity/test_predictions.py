@@ -11,6 +11,7 @@ from bert_tf.errors import DataError
 from bert_tf.extensions.similarity import predictions as evaluation
 from bert_tf.extensions.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily, ZeroShotFamily
 from bert_tf.tasks.base import Limits
+from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.rows import SentenceExample
 from tests.features.test_sentences import TOKENIZER
 from tests.tasks.refusals import refusal
@@ -36,6 +37,14 @@ def test_scores_are_scaled_as_in_the_training_and_vectors_of_windows_averaged():
     assert SCORED.listed(np.zeros([1, 2, 2], np.float32), EXAMPLES[:1])[0].cosine == 0.0  # a vector without length
     assert SimilarityFamily().as_trained(SCORED.record()) == SCORED
     assert ContrastiveFamily().as_trained(PAIRS.record()) == PAIRS
+
+
+def test_a_published_scale_is_that_of_the_labels_whatever_the_model_learned():
+    family = get_task("STS-B-vectors").family.as_trained(SimilarityFamily(1.0).record())
+    assert family.record() == SimilarityFamily(1.0).record()  # as the model's, which it fits
+    assert family.evaluation(VECTORS, EXAMPLES).loss == pytest.approx(0.04 / 3)
+    assert family.mistakes(VECTORS, EXAMPLES)[0]["predicted"] == pytest.approx(3.0)
+    np.testing.assert_allclose(family.features(EXAMPLES, TOKENIZER, Limits(16)).targets["scores"], [1, 1, 0, 0, 0.4, 0.4])
 
 
 @pytest.mark.parametrize("family", [SCORED, ContrastiveFamily(5.0)])
