@@ -1,6 +1,6 @@
 """Gathers a cluster's predictions for metrics that need all at once: F1, correlations, intervals.
 
-Only labels and predictions are gathered; texts of sentences are not moved, only digests that tell second texts apart.
+Only labels and predictions are gathered; texts of sentences are not moved, only digests that tell them apart.
 """
 
 from __future__ import annotations
@@ -72,9 +72,11 @@ def evaluation(parts: Iterable[Gathered], family: Family) -> Evaluation | None:
 def _without_texts(example: Any) -> Any:
     if not isinstance(example, SentenceExample):
         return example
-    text = example.text_b
-    digest = None if text is None else hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
-    return dataclasses.replace(example, text_a="", text_b=digest)
+    return dataclasses.replace(example, text_a=_digest(example.text_a), text_b=example.text_b and _digest(example.text_b))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
 
 
 def _written(value: Any) -> Any:

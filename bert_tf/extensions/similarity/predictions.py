@@ -172,11 +172,17 @@ def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[d
 def _searched(vectors: Vectors, examples: Sequence[SentenceExample]) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
     """Searches for some first texts at a time among the second texts of all pairs; a text of several pairs counts once.
 
+    Other right ones, of pairs with the same first text, are left out: their cosine is -inf (Bordes et al., 2013).
+
     Yields [C] ranks of their own ones from 1 (behind other texts that are as near, or equal vectors would all be first), [C]
     numbers of the pairs with the nearest others, [C] cosines with their own, [C, T] cosines with all.
     """
     numbers: dict[str, int] = {}
     text_of = np.array([numbers.setdefault(example.text_b or "", len(numbers)) for example in examples])  # [E]
+    right_of: dict[str, list[int]] = {}
+    for example, text in zip(examples, text_of.tolist()):
+        right_of.setdefault(example.text_a, []).append(text)
+    all_right = {first: np.array(texts) for first, texts in right_of.items()}
     pair_of = np.unique(text_of, return_index=True)[1]  # [T] the first with each text: the vectors of others differ by rounding
     first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
     second = second[pair_of]  # [T, D]
@@ -184,7 +190,8 @@ def _searched(vectors: Vectors, examples: Sequence[SentenceExample]) -> Iterator
         all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, T]
         own = np.arange(len(all_cosines)), text_of[start : start + _AT_A_TIME]
         true_cosines = all_cosines[own]
-        all_cosines[own] = -np.inf  # for a moment
+        for row, example in enumerate(examples[start : start + _AT_A_TIME]):
+            all_cosines[row, all_right[example.text_a]] = -np.inf  # its own for a moment
         nearest = all_cosines.argmax(axis=1)
         all_cosines[own] = true_cosines
         yield np.sum(all_cosines >= true_cosines[:, None], axis=1), pair_of[nearest], true_cosines, all_cosines

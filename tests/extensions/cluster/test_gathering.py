@@ -72,13 +72,14 @@ def test_parts_in_any_order_are_measured_as_one():
     assert gathered.details() == whole.details()
 
 
-def test_second_texts_are_not_moved_but_told_apart():
-    """Equal vectors: each other text is as near as the right one."""
-    examples = [gathering._without_texts(SentenceExample(str(n), "a", text, BELONG)) for n, text in enumerate(("x", "y", "x"))]
+@pytest.mark.parametrize(("firsts", "mrr"), [("abc", 1 / 2), ("aac", 5 / 6), ("aaa", 1)])
+def test_texts_are_not_moved_but_told_apart(firsts, mrr):
+    """Equal vectors: each other text is as near as the right one, unless it is right too."""
+    pairs = [SentenceExample(str(n), text, second, BELONG) for n, (text, second) in enumerate(zip(firsts, "xyx"))]
+    examples = list(map(gathering._without_texts, pairs))
     parts = parts_of(stream(Gathered(0, examples, np.ones((3, 2, 4), np.float32))))
-    assert gathering.evaluation(parts, ContrastiveFamily()).metrics["mrr"] == 1 / 2
-    assert {example.text_a for example in examples} == {""}
-    assert {"x", "y"}.isdisjoint(example.text_b for example in examples)
+    assert gathering.evaluation(parts, ContrastiveFamily()).metrics["mrr"] == pytest.approx(mrr)
+    assert {*"abcxy"}.isdisjoint(text for example in examples for text in (example.text_a, example.text_b))
 
 
 class Runs:

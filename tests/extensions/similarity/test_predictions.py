@@ -102,6 +102,19 @@ def test_a_second_text_of_several_pairs_is_one_text_whose_vectors_differ_by_roun
     assert result.loss == pytest.approx(sum(terms) / 3)
 
 
+def test_other_right_texts_of_a_first_text_are_no_wrong_ones():
+    """The texts of the first two pairs belong to one text, and are nearer to it than that of the third pair."""
+    vectors = np.float32([[[1, 0], [1, 0.1]], [[1, 0], [1, 0]], [[0, 1], [0, 1]]])
+    examples = [dataclasses.replace(example, text_a=text) for example, text in zip(together(3), "aac")]
+    result = PAIRS.evaluation(vectors, examples)
+    assert result.metrics == {"mrr": 1.0, "accuracy_at_1": 1.0}
+    assert PAIRS.mistakes(vectors, examples) == []
+    near, c = 2 / math.sqrt(1.01), 2 * 0.1 / math.sqrt(1.01)
+    terms = [math.log(math.exp(near) + 1) - near, math.log(math.exp(2) + 1) - 2, math.log(math.exp(2) + math.exp(c) + 1) - 2]
+    assert result.loss == pytest.approx(sum(terms) / 3)
+    assert PAIRS.evaluation(vectors[:2], examples[:2]).loss == pytest.approx(0.0)  # there is no wrong one
+
+
 @pytest.mark.parametrize("block", [1, 7, 60])
 def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkeypatch, block):
     vectors, examples = np.random.default_rng(0).normal(size=[60, 2, 3]).astype(np.float32), together(60)
