@@ -17,7 +17,7 @@ from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, PRETRAINING
 from bert_tf.io import documents, files, spreadsheets
 from bert_tf.tasks import families, names, registry, tables, text_lines
-from bert_tf.tasks.base import TEST, Family, Layout, Task
+from bert_tf.tasks.base import DEV, TEST, Family, Layout, Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -184,6 +184,17 @@ def own_task(record: Mapping[str, Any], columns: Columns, *, texts: int | None =
     settings = of_values({**learned, **overrides, **files, "problem": record["kind"]})
     settings = dataclasses.replace(settings, needs_ids="id_column" in overrides, texts=texts)
     return registry.get_task(CUSTOM, settings, record["labels"])
+
+
+def read_labelled(task: Task, source: str, split: str | None = None) -> list[Any]:
+    """Returns the examples of a file that the user names, in the layout of a split, else of dev.
+
+    Raises `BadRowsError` for unusable rows, unless the published file has as many.
+    """
+    split = split or task.splits("", DEV)[0]
+    return tables.usable(
+        lambda report: task.stream(source, split, report), source, skip=False, broken=getattr(task, "broken", 0.0)
+    )
 
 
 class KeptChunk(list[Any]):

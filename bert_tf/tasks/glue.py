@@ -80,19 +80,13 @@ class GlueTask:
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         """Reads a split; rows that are broken as published are left out and counted, but none of a file for the server."""
         path = self.file(data_dir, split)
-        bad = tables.BadRows(path, skip=self.skip_bad_rows)
         is_submitted = self.skip_bad_rows and self.submission(split) is not None
-        examples = list(self.stream(path, split, _refuse_gap if is_submitted else bad))
-        tolerates = not self.skip_bad_rows and not self._is_test(split)
-        if tolerates and 0 < bad.count <= self.broken * len(examples):
-            _LOG.warning(
-                "left out %d unusable rows, which %s has as published; the first: %s",
-                bad.count,
-                self.name,
-                bad.first[0],
-            )
-        else:
-            bad.settle()
+        examples = tables.usable(
+            lambda report: self.stream(path, split, _refuse_gap if is_submitted else report),
+            path,
+            skip=self.skip_bad_rows,
+            broken=0.0 if self._is_test(split) else self.broken,
+        )
         if not examples:
             raise DataError("no examples below the header line", path, 1 if split in self.headless else 2)
         return examples

@@ -120,11 +120,17 @@ class BadRows:
             raise BadRowsError([*map(str, self.first), *total])
 
 
-def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool) -> list[T]:
-    """Returns the usable rows of a source; raises `BadRowsError` for others unless `skip`."""
+def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool, broken: float = 0.0) -> list[T]:
+    """Returns the usable rows of a source; raises `BadRowsError` for others unless `skip`.
+
+    `broken` is the share of unusable rows that the source has as published: up to it they are left out and counted.
+    """
     bad = BadRows(source, skip=skip)
     rows = list(stream(bad))
-    bad.settle()
+    if not skip and 0 < bad.count <= broken * len(rows):
+        _LOG.warning("left out %d unusable rows, which the published file has too; the first: %s", bad.count, bad.first[0])
+    else:
+        bad.settle()
     return rows
 
 

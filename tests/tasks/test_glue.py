@@ -212,7 +212,7 @@ QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\t
 def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog, name, split, lines, count, problem):
     path = write(tmp_path, split, *lines)
     assert len(TASKS[name].examples(tmp_path, split)) == count
-    said = f"left out 3 unusable rows, which {name} has as published"
+    said = "left out 3 unusable rows, which the published file has too"
     assert caplog.messages == [f"{said}; the first: {path}:{problem}"]
 
 

@@ -251,18 +251,17 @@ def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
 
 def datasets_of(entry: TaskEntry, named: Sequence[Named], rules: Mapping[str, Any], evaluator: Evaluator) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
+    from bert_tf.batch.inputs import read_labelled
     from bert_tf.extensions.evaluate.evaluation import Dataset
     from bert_tf.tasks.base import DEV
     from bert_tf.tasks.families import with_rules
-    from bert_tf.tasks.tables import usable
     from bert_tf.training.sources import SAMPLE_NOTE, find_data
 
     base = evaluator.task(entry, named)
     task = evaluator.evaluated(base)
     with_rules(task.family, rules)
     if entry.file is not None:
-        split = entry.split or task.splits("", DEV)[0]
-        examples = usable(lambda report: task.stream(str(entry.file), split, report), entry.file, skip=False)
+        examples = read_labelled(task, entry.file, entry.split)
         yield _labelled(Dataset(task, entry.file, examples, rules), entry.file)
         return
     data = find_data(base, entry.data_dir, environment=os.environ)

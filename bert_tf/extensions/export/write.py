@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout, versions
-from bert_tf.batch.inputs import own_task
+from bert_tf.batch.inputs import own_task, read_labelled
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
@@ -28,7 +28,6 @@ from bert_tf.settings import read_settings
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import CUSTOM
-from bert_tf.tasks.tables import usable
 
 _OF_RUNS = (run_layout.RECORD, run_layout.LIST, f"{run_layout.CHECKPOINTS}.index", f"{CHECKPOINT_NAME}.index")
 _NEEDED = "labelled examples are required to measure the export"
@@ -146,10 +145,7 @@ def labelled_examples(model: Trained, gate_data: str | None, find_data: Callable
     if gate_data is not None and Path(gate_data).is_file():
         has_own_files = isinstance(task, RowsTask) or task.name == CUSTOM
         reader = own_task(model.record, LabelledColumns(), dev_file=gate_data) if has_own_files else task
-        split = reader.splits("", DEV)[0]
-        return {
-            gate_data: _labelled(usable(functools.partial(reader.stream, gate_data, split), gate_data, skip=False), gate_data)
-        }
+        return {gate_data: _labelled(read_labelled(reader, gate_data), gate_data)}
     if gate_data is None:
         if find_data is None or isinstance(task, RowsTask):
             raise DataError(f"{_NEEDED}; name them with --gate_data", task.name)

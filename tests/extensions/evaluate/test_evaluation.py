@@ -16,7 +16,7 @@ from bert_tf.batch import loading, tensorflow_engine
 from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.extensions.evaluate import command, evaluation
@@ -30,6 +30,7 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests import huggingface
 from tests.batch.runs import changed, decide, inference, torn, write_run
+from tests.tasks.refusals import refusal
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
 
@@ -312,6 +313,27 @@ def test_own_data_are_read_as_the_first_run_says(run, tmp_path):
     (tmp_path / "run_config.json").write_text(json.dumps(record))
     task = command.task_of(command.TaskEntry("custom"), [Named(f"{tmp_path}/model.ckpt-20")])
     assert [example.text_a for example in task.examples("", "dev")] == ["a \tb"]
+
+
+def test_a_named_file_may_have_the_broken_rows_of_the_published_one(tmp_path, caplog):
+    header, row, path = "gold_label\tsentence1\tsentence2\n", "neutral\ta\tb\n", tmp_path / "dev.tsv"
+    broken, entry = row.replace("neutral", "-"), command.TaskEntry("MNLI", file=str(path))
+    path.write_text(header + row * 50 + broken)
+    (dataset,) = command.datasets_of(entry, [], {}, command.Evaluator())
+    assert len(dataset.examples) == 50
+    assert f"left out 1 unusable rows, which the published file has too; the first: {path}:52: " in caplog.text
+    path.write_text(header + row * 30 + broken)
+    datasets = command.datasets_of(entry, [], {}, command.Evaluator())
+    assert refusal(DataError, list, datasets).startswith(f"{path}:32: unknown label '-'")
+
+
+def test_a_named_file_of_all_languages_is_evaluated_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"neutral\ta\tb\t{language}\n" for language in ("ar", "de", "en"))
+    (tmp_path / "xnli.dev.tsv").write_text(f"gold_label\tsentence1\tsentence2\tlanguage\n{rows}")
+    entry = command.TaskEntry("XNLI", file="xnli.dev.tsv")
+    (dataset,) = command.datasets_of(entry, [], {}, command.Evaluator())
+    assert len(dataset.examples) == 3
 
 
 def test_a_hugging_face_folder_is_a_checkpoint(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from bert_tf.extensions.export import write as export
 from bert_tf.extensions.export.command import ExportSettings
 from bert_tf.extensions.export.formats import FORMATS, OPENERS, Format, Target
 from bert_tf.settings import read_settings
+from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import sources
 from tests import pretrained
@@ -275,6 +276,13 @@ def test_a_run_without_dev_examples_is_measured_on_a_file(tmp_path, in_memory):
     assert [(row.text_a, row.label) for row in rows] == [("a", "x"), ("b", "y")]
     with pytest.raises(DataError, match="labelled examples are required to measure the export; name them with --gate_data"):
         export.labelled_examples(model, None, lambda _: "")
+
+
+def test_a_file_to_measure_may_have_the_broken_rows_of_the_published_one(model, tmp_path):
+    path, row = tmp_path / "dev.tsv", "neutral\ta\tb\n"
+    path.write_text("gold_label\tsentence1\tsentence2\n" + row * 50 + row.replace("neutral", "-"))
+    (rows,) = export.labelled_examples(dataclasses.replace(model, given_task=TASKS["MNLI"]), str(path), None).values()
+    assert len(rows) == 50
 
 
 @pytest.mark.parametrize("turned", [False, True])
