@@ -86,7 +86,7 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
 def _with_listed_answers(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns cells with the answers of `datasets`: an object of two lists."""
     listed = values.get(_ANSWERS)
-    if isinstance(listed, (list, tuple)) and listed and all(isinstance(answer, Mapping) for answer in listed):  # of SQuAD
+    if isinstance(listed, (list, tuple)) and all(isinstance(answer, Mapping) for answer in listed):  # of SQuAD
         listed = {name: [answer.get(name) for answer in listed] for name in _LISTS}
     if ANSWER in values or not isinstance(listed, Mapping):
         return values
