@@ -148,8 +148,8 @@ def right_option(value: object, options: Sequence[str], column: str = LABEL) -> 
 
 
 def _meant(value: object, options: Sequence[str]) -> list[int]:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):  # NumPy's too
-        return [int(value)] if 0 <= int(value) < len(options) else []
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's too, and 1.0, as pandas writes it
+        return [index for index in range(len(options)) if index == value]
     if not isinstance(value, str):
         return []
     folded = value.strip()

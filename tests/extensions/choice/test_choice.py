@@ -55,7 +55,7 @@ def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_lef
     assert len(problems) == 1
 
 
-@pytest.mark.parametrize("answer", [1, "1", "B", "b", "Hail"])
+@pytest.mark.parametrize("answer", [1, 1.0, "1", "B", "b", "Hail"])
 @pytest.mark.parametrize("names", [("context", "label"), ("passage", "answer")])
 def test_objects_name_the_right_option_by_number_letter_or_text(tmp_path, answer, names):
     rows = [
@@ -101,6 +101,10 @@ def _asked(options, label):
         ("a.jsonl", _asked("ab", 0), "a.jsonl:1: the value in column 'options' is not a list"),
         ("a.jsonl", _asked(["a", 3], 0), "a.jsonl:1: the value in column 'options' is not a str"),
         ("a.jsonl", _asked(["a", "b"], "c"), "a.jsonl:1: the value in column 'label' is 'c'"),
+        *(
+            ("a.jsonl", _asked(["a", "b"], n), f"a.jsonl:1: the value in column 'label' is {n}, not a number")
+            for n in (0.5, 2.0)
+        ),
         ("a.jsonl", _asked(["a", "b"], True), "a.jsonl:1: the value in column 'label' is True"),
         ("a.jsonl", _asked(["a", "b"], [0]), "a.jsonl:1: the value in column 'label' is [0]"),
         ("a.jsonl", _asked(["1", "2", "3"], "1"), "may be option 0 and option 1; give a number"),
