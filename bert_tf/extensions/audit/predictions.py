@@ -73,6 +73,10 @@ def _read(path: Path, family: Family) -> Mapping[str, Cells]:
     table = tables.open_table(path, form=form)
     if family.kind == TAGS:  # other formats have a line for each word
         table.require(_TAGS, _REMEDY)
+        divided = next((tag for tag in family.labels if len(tag.split()) > 1), None)
+        if divided is not None and form in (names.TSV, names.CSV):
+            problem = f"the tag {divided!r} holds a blank, and blanks divide the tags of this file"
+            raise DataError(f"{problem}; predict into .jsonl, or rename the tag in the training file", path)
     table.require(_ID, "name a prediction file of the package")
     cells_by_id: dict[str, Cells] = {}
 

@@ -175,6 +175,15 @@ def _place(text: str, example: Any) -> int:
     return places[0]
 
 
+def _refuse_divided(text: str, tags: Sequence[str]) -> None:
+    """Raises RowError for tags with blanks, which the text of a sentence's tags cannot tell from several."""
+    for tag in tags:
+        parts = tag.split()
+        if len(parts) > 1 and f" {' '.join(parts)} " in f" {text} ":
+            why = f"the tag {tag!r} holds a blank, and blanks divide the tags of this file"
+            raise tables.RowError(f"{why}; rename the tag in the training file")
+
+
 def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
     family, kind = task.family, task.family.kind
     if kind in (REGRESSION, SIMILARITY):
@@ -189,6 +198,8 @@ def _label(text: str, example: Any, task: Task, known: Collection[str]) -> Any:
     else:
         separator = None if kind == TAGS else getattr(family, "label_separator", ",")
         names = tuple(name.strip() for name in text.split(separator)) if text else ()
+    if kind == TAGS:
+        _refuse_divided(" ".join(names), family.labels)
     unknown = [name for name in names if name not in known]
     if unknown:
         raise tables.RowError(unknown_name("label", unknown[0], family.labels))

@@ -176,6 +176,16 @@ def test_predictions_by_word_are_refused_with_a_format_that_is_by_sentence(tmp_p
         predictions.issues(f"{tmp_path}/{name}", TagFamily(("O", "X")), rows)
 
 
+def test_tags_with_blanks_are_refused_where_blanks_divide_tags(tmp_path):
+    family, rows = TagFamily(("noun", "proper noun")), [TagExample("1", ("one", "two"), ("noun", "proper noun"))]
+    (tmp_path / "out_of_fold.tsv").write_text("id\ttags\tscores\n1\tnoun proper noun\t0.9 0.9\n")
+    problem = "the tag 'proper noun' holds a blank, and blanks divide the tags of this file"
+    with pytest.raises(DataError, match=f"^{tmp_path}/out_of_fold.tsv: {problem}; predict into .jsonl, or rename the tag in"):
+        predictions.issues(str(tmp_path), family, rows)
+    (tmp_path / "p.jsonl").write_text('{"id": "1", "tags": ["noun", "proper noun"], "scores": [0.9, 0.9]}\n')
+    assert predictions.issues(f"{tmp_path}/p.jsonl", family, rows) == ([], [])
+
+
 def share(one, other):
     return [share for _, _, share in duplicates.similar([one, other], 0.01, np.array([True, True]))]
 

@@ -152,6 +152,7 @@ def test_an_id_of_several_rows_is_refused(file, texts):
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), "", "label", ()),
         (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
+        (TagFamily(("O", "X", "a X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
         (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
         (SpanFamily(), SpanExample("1", "q", "in 1871, 1871 and 18", (Answer("and 18", 14),)), "18", "answers", (("18", 18),)),
         (SpanFamily(), SpanExample("1", "q", "1871, 1871", (Answer("71", 8),)), "1871", "answers", (("1871", 6),)),
@@ -170,6 +171,12 @@ def test_labels_of_every_family(file, family, example, text, field, value):
         (SpanFamily(), SpanExample("1", "q", "1871, 1871", ()), "1871", "the answer '1871' is in the context several times"),
         (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ()), '"a,a"', "the label 'a' is repeated"),
         (SpanFamily(), SpanExample("1", "q", "a fox", (Answer("fox", 2),)), "", "the value in column '2' is empty"),
+        (
+            TagFamily(("O", "a X")),
+            TagExample("1", ("a", "b"), ("O", "O")),
+            "O a X",
+            "1: the tag 'a X' holds a blank, and blanks",
+        ),
     ],
 )
 def test_labels_that_are_ambiguous_are_refused(file, family, example, text, problem):
