@@ -52,7 +52,8 @@ def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
     shown = environment.get(diagnosis.HIDING)
     gpus = nvidia.listed(nvidia.survey().offered, shown)
     if gpus:
-        names = nvidia.parts(shown) or [gpu.uuid or str(gpu.number) for gpu in gpus]
+        named = list(dict.fromkeys(map(str.strip, shown.split(",")))) if shown else []  # CUDA's numbers, not nvidia-smi's
+        names = nvidia.parts(shown) or named[: len(gpus)] or [gpu.uuid or str(gpu.number) for gpu in gpus]
         return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
     cores = cgroup.granted_cpus()
     available = psutil.virtual_memory().available

@@ -20,6 +20,7 @@ from bert_tf.extensions.sweep.table import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED,
 from bert_tf.io import files, lock
 from bert_tf.profiling.wall_clock import WALL
 from bert_tf.runtime import signals
+from bert_tf.runtime.settings import TF_CONFIG
 from bert_tf.training.fine_tune import fine_tune
 
 
@@ -33,6 +34,7 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
     threading.Thread(target=_end_with_leader, daemon=True).start()
     WALL.restart()  # the process is as old as the fork server
     os.environ.update(environment)
+    os.environ.pop(TF_CONFIG, None)  # a run is trained on this machine alone, whatever job its leader is of
     log = table.log_file(folder, run.name)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):

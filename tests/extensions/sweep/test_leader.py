@@ -108,8 +108,9 @@ def test_each_visible_gpu_is_a_slot(monkeypatch):
     monkeypatch.setattr(leader.nvidia, "survey", lambda: nvidia.System(gpus))
     assert [slot.environment for slot in leader.slots(None, {})] == [{"CUDA_VISIBLE_DEVICES": f"GPU-{n}"} for n in range(3)]
     for shown, count, expected in (
-        ("2,0", 4, ["GPU-2", "GPU-0", "GPU-2", "GPU-0"]),
-        ("0,0", None, ["GPU-0"]),
+        ("2,0", 4, ["2", "0", "2", "0"]),  # CUDA may number them in another order than nvidia-smi
+        ("GPU-2, 0,7,1", None, ["GPU-2", "0"]),
+        ("0,0", None, ["0"]),
         ("MIG-a, MIG-b", None, ["MIG-a", "MIG-b"]),  # the parts that the job was given
     ):
         hidden = leader.slots(count, {"CUDA_VISIBLE_DEVICES": shown})
@@ -176,6 +177,20 @@ def test_an_error_of_the_system_is_the_line_of_its_run(tmp_path, monkeypatch):
     )
     assert worker._trained(planned("r"), tmp_path) == table.EXIT_FAILED
     assert table.read_result(tmp_path, "r").error.startswith("features: No space left on device; free some space, or")
+
+
+def test_a_run_is_trained_on_its_machine_alone_whatever_job_its_leader_is_of(tmp_path, monkeypatch):
+    """As of Kubeflow, which names the other machines to each."""
+    seen = []
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}')
+    monkeypatch.setattr(worker.signals, "ending", list)
+    monkeypatch.setattr(worker.os, "dup2", mock.Mock())
+    monkeypatch.setattr(worker, "WALL", mock.Mock())
+    monkeypatch.setattr(worker, "_trained", lambda *_: seen.append(os.environ.get("TF_CONFIG")))
+    (tmp_path / table.LOGS).mkdir()
+    with pytest.raises(SystemExit):
+        worker.work(planned("r"), tmp_path, {})
+    assert seen == [None]
 
 
 def test_a_folder_is_of_one_set_of_settings(tmp_path):
