@@ -6,6 +6,7 @@ TensorFlow's threads do not survive a fork: the child of a process that computed
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import BertError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext
 
 _computes: list[int] = []  # the first process that has computed
+_LONGEST = 75  # bytes of a temporary folder in which the path of multiprocessing's socket has the 107 that it may have
 
 
 class ForkedError(BertError):
@@ -41,6 +43,13 @@ def server_context(preloaded: str) -> ForkServerContext:
 
     # With abstract sockets any user of the machine could send pickles to Python 3.9.15 and 3.10.8.
     multiprocessing.util.abstract_sockets_supported = False  # type: ignore[misc]
+    folder = tempfile.gettempdir()
+    if len(os.fsencode(folder)) > _LONGEST:
+        tempfile.tempdir = "/tmp"  # noqa: S108  (a new folder of this user in it)
+        try:
+            multiprocessing.util.get_temp_dir()  # multiprocessing keeps it
+        finally:
+            tempfile.tempdir = folder
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preloaded])
     return context

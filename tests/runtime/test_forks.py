@@ -1,7 +1,9 @@
 """The fork servers of the service and of sweeps."""
 
+import multiprocessing.connection
 import multiprocessing.context
 import multiprocessing.util
+import tempfile
 import types
 from pathlib import Path
 
@@ -42,3 +44,16 @@ def test_it_listens_where_files_have_permissions(start, monkeypatch):
     monkeypatch.setattr(multiprocessing.context.ForkServerContext, "Process", lambda *_, **__: process)
     start()
     assert not multiprocessing.util.abstract_sockets_supported
+
+
+@pytest.mark.parametrize("start", [a_worker, a_run])
+def test_a_temporary_folder_whose_name_is_too_long_for_a_socket_is_not_used_for_it(start, monkeypatch, tmp_path):
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setitem(multiprocessing.current_process()._config, "tempdir", None)  # as in a new process
+    process = types.SimpleNamespace(start=lambda: None)
+    monkeypatch.setattr(multiprocessing.context.ForkServerContext, "Process", lambda *_, **__: process)
+    start()
+    assert len(multiprocessing.connection.arbitrary_address("AF_UNIX")) <= 107
+    assert tempfile.gettempdir() == str(folder)
