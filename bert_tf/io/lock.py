@@ -93,7 +93,8 @@ def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
 def holder_of(folder: str | os.PathLike[str]) -> int | None:
     """Returns the process that writes to a folder on this machine, or was killed there; None if there is none."""
     try:
-        return int(documents.parse_json((Path(folder) / ".writer.json").read_text(encoding="utf-8"))["pid"])
+        note = documents.parse_json((Path(folder) / ".writer.json").read_text(encoding="utf-8"))
+        return int(note["pid"]) if note["host"] == socket.gethostname() else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -161,7 +162,11 @@ def _lock_of(path: Path, target: Path, *, wait: bool) -> Iterator[bool]:
         if error.errno not in _NO_LOCKS:
             raise OutputError(f"{target}: cannot write: {files.reason(error)}; nothing was changed") from error
         _warn_of_no_locks(target)
-        yield True
+        try:
+            yield True
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
         return
     try:
         yield descriptor is not None
@@ -183,11 +188,12 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
                     path.unlink()
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-            except PermissionError:  # of another user's process, which was killed; NFS locks only what is open for writing
+            except PermissionError:  # of another user's process, which was killed
                 if not path.exists():
                     raise
                 descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             opened.callback(os.close, descriptor)
+            _allow_others(descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -197,6 +203,14 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
             if _is_at(path, descriptor):  # else its last holder deleted it meanwhile, and another may have recreated it
                 opened.pop_all()
                 return descriptor
+
+
+def _allow_others(descriptor: int) -> None:
+    """Lets others lock a file that a kill leaves behind, whatever the umask; NFS locks only what is open for writing."""
+    with contextlib.suppress(OSError):  # it is another user's
+        status = os.fstat(descriptor)
+        if status.st_nlink == 1 and not status.st_size:  # else in a stranger's folder it may be a link to any file
+            os.fchmod(descriptor, 0o666)
 
 
 def _wait(descriptor: int, path: Path) -> None:

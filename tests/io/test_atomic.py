@@ -3,10 +3,12 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -292,9 +294,33 @@ def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monk
         return
     for _ in range(2):  # said once, however many locks are taken
         with caplog.at_level("WARNING", logger="absl"), lock.writing_folder(tmp_path):
-            pass
+            assert lock.is_written(tmp_path)
+        assert names(tmp_path) == []
     why = "this file system does not support locks; do not start a second command that writes to it"
     assert caplog.messages == [f"{tmp_path}: {why}"]
+
+
+@pytest.mark.parametrize(("host", "is_written"), [(socket.gethostname(), True), ("another", False)])
+def test_without_locks_only_a_process_of_this_machine_is_known_to_write(tmp_path, monkeypatch, host, is_written):
+    monkeypatch.setattr(fcntl, "flock", mock.Mock(side_effect=OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))))
+    (tmp_path / ".writer.lock").touch()  # as a kill leaves them
+    (tmp_path / ".writer.json").write_text(json.dumps({"host": host, "pid": os.getpid()}))
+    assert lock.is_written(tmp_path) == is_written
+
+
+def test_others_can_lock_what_a_kill_leaves_behind_whatever_the_umask_and_a_linked_file_stays_private(tmp_path):
+    mine, modes = tmp_path / "mine", []
+    before = os.umask(0o077)
+    try:
+        mine.write_text("mine")
+        for linked in (False, True):
+            if linked:
+                os.link(mine, tmp_path / ".writer.lock")
+            with lock.writing_folder(tmp_path):
+                modes.append(stat.S_IMODE((tmp_path / ".writer.lock").stat().st_mode))
+    finally:
+        os.umask(before)
+    assert modes == [0o666, 0o600]
 
 
 def test_a_lock_file_that_another_users_killed_process_left_blocks_nobody(tmp_path, monkeypatch):

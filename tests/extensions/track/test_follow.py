@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -42,7 +43,7 @@ def followed(folder, pid, **settings):
 
 
 def test_follows_until_training_ends_and_sends_what_it_wrote_last(server, folder, training, monkeypatch):
-    (folder / ".writer.json").write_text(json.dumps({"pid": training.pid}))
+    (folder / ".writer.json").write_text(json.dumps({"host": socket.gethostname(), "pid": training.pid}))
     write_lines(folder / "metrics.jsonl", example.METRICS[:1])
     waited = follow._wait
 
@@ -86,7 +87,7 @@ def test_a_tracker_that_comes_back_gets_everything(server, folder, training, mon
 
 
 def test_ends_if_the_folder_holds_another_run(server, folder, training, monkeypatch):
-    (folder / ".writer.json").write_text(json.dumps({"pid": training.pid}))
+    (folder / ".writer.json").write_text(json.dumps({"host": socket.gethostname(), "pid": training.pid}))
     other = json.dumps(example.record(seed=2))
     monkeypatch.setattr(follow, "_wait", lambda *_: (folder / "run_config.json").write_text(other))
     assert followed(folder, training.pid) == [f"{folder}: holds another run by now"]

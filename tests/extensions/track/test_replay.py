@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import shutil
+import socket
 import traceback
 from pathlib import Path
 
@@ -120,7 +121,8 @@ def test_a_run_that_is_trained_meanwhile_is_not_one_that_was_killed(server, fold
     with lock.writing_folder(folder):
         track(folder)
         assert [run["status"] for run in server()["runs"].values()] == ["RUNNING"]
-    for name, text in ((".writer.lock", ""), (".writer.json", json.dumps({"pid": os.getpid()}))):  # as a kill leaves them
+    note = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
+    for name, text in ((".writer.lock", ""), (".writer.json", note)):  # as a kill leaves them
         (folder / name).write_text(text)
     track(folder)
     assert [run["status"] for run in server()["runs"].values()] == ["KILLED"]
