@@ -30,7 +30,7 @@ _UNUSABLE = 2  # an error that the user can fix
 _INTERNAL = os.EX_SOFTWARE  # 70: unexpected error
 _SHOWN = 300  # maximum characters of a library's message
 
-_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENOMEM, *files.OF_STORAGE}
 
 _FOLDERS: list[Path] = []
 
@@ -82,6 +82,8 @@ def _link_loop(error: BaseException) -> str | None:
 
 
 def _refused_by_system(error: BaseException) -> str | None:
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # Python's message
+        return files.reason(OSError(errno.EAGAIN, str(error)))
     if not isinstance(error, OSError) or not files.is_foreseen(error):
         return None
     if isinstance(error.filename, (str, bytes)):

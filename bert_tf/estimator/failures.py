@@ -62,9 +62,12 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
     if isinstance(error, (OutputError, ValueError)):
         return error
     if isinstance(error, OSError):
+        place = error.filename or folder
+        if error.errno in files.OF_STORAGE:
+            return OutputError(f"{place}: cannot read or write: {files.reason(error)}{_kept(folder, progress)}")
         if error.errno not in _UNWRITABLE:
             return error
-        return OutputError(f"{error.filename or folder}: cannot write: {files.reason(error)}; {saved.kept_note(folder)}")
+        return OutputError(f"{place}: cannot write: {files.reason(error)}; {saved.kept_note(folder)}")
     from bert_tf.runtime import gpu_failures
 
     text = str(getattr(error, "message", error))
@@ -78,8 +81,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         )
     refused = files.reason_in(text)
     if refused:
-        note = f"; {saved.kept_note(folder)}" if progress else ""
-        return OutputError(f"{folder}: cannot read or write: {refused}{note}")
+        return OutputError(f"{folder}: cannot read or write: {refused}{_kept(folder, progress)}")
     unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; {saved.kept_note(folder)}")
@@ -98,3 +100,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
         return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
     return error
+
+
+def _kept(folder: str, progress: ProgressHook | None) -> str:
+    return f"; {saved.kept_note(folder)}" if progress else ""

@@ -371,6 +371,7 @@ FAILURES = [
     (op_error(tf.errors.UnknownError, "Graph error:\nx; File too large\nmore"), OutputError, "write: x; File too large; no ch"),
     (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; .*; no checkpoint"),
     (OSError(30, "Read-only file system"), OutputError, "cannot write: Read-only file system"),
+    (OSError(116, "Stale file handle"), OutputError, "cannot read or write: Stale file handle; the network .*; no checkpoint"),
 ]
 
 
