@@ -179,16 +179,20 @@ def write_text(path: str | os.PathLike[str], text: str, *, follows: bool = False
         temporary.write_bytes(text.encode(errors="backslashreplace"))  # names of files may hold any byte
 
 
-def make_folder(path: str | os.PathLike[str], *, follows: bool = True) -> Path:
+def make_folder(path: str | os.PathLike[str], *, follows: bool = True, mode: int = 0o777) -> Path:
     """Returns an existing, writable folder; raises OutputError if that fails.
 
     Without `follows` also for a link out of the folder that it is in: whoever made that chooses what is overwritten.
+    Missing folders get `mode`, less the umask.
     """
     folder = Path(path)
     if not follows:
         refuse_link_out(folder)
     with readable_errors(folder):
-        linked(folder).mkdir(parents=True, exist_ok=True)
+        target = linked(folder)
+        missing = [parent for parent in target.parents if not parent.exists()]
+        for part in (*reversed(missing), target):
+            part.mkdir(mode, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write: no permission; name another folder")
     return folder

@@ -24,6 +24,7 @@ LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 
 PIPE = "-"
 _GZ = ".gz"
 NO_FILE, NO_FOLDER = "no such file", "no such folder"
+SAFE_FOLDER = 0o755  # mode of a folder that is not `unsafe`, whatever the umask and the group
 _SCHEME = re.compile(r"[a-zA-Z][-a-zA-Z0-9+.]*://")
 
 _KINDS = {

@@ -116,7 +116,7 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
     folder = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
     kernels = find_build(folder)
     if creates and kernels is None:
-        atomic.make_folder(folder.parent)
+        atomic.make_folder(folder.parent, mode=files.SAFE_FOLDER)
     why = files.unsafe(folder if kernels is None else kernels.library)  # others could plant a library there
     if why:
         raise _UnusedError(f"{why}; or set {home.VARIABLE} to a folder of this user")
@@ -170,19 +170,20 @@ def make_build(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
 
     Raises OutputError if the folder cannot be written, or memory or space is short.
     """
-    atomic.make_folder(folder.parent)
+    atomic.make_folder(folder.parent, mode=files.SAFE_FOLDER)
     with lock.claiming(folder, wait=True):
         build = find_build(folder)
         if build is not None:
             return build, False
         atomic.delete_unfinished(folder)
         with atomic.replacing(folder) as temporary:
-            temporary.mkdir()
+            temporary.mkdir(mode=0o700)  # its files can be changed until the end
             new_build = _build(temporary, chosen)
             record = {name: value for name, value in new_build._asdict().items() if name != "folder"}
             (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
-            for path in (temporary, *temporary.iterdir()):
+            for path in temporary.iterdir():
                 path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # files that others can write are not loaded
+            temporary.chmod(files.SAFE_FOLDER)
         return new_build._replace(folder=folder), True
 
 

@@ -312,11 +312,23 @@ def test_what_may_pass_is_tried_again_an_hour_later(script, folder, monkeypatch,
 def test_others_cannot_write_what_is_built_whatever_the_umask(script, folder):
     before = os.umask(0)
     try:
-        made, _ = loading.make_build(folder, script(WRITES).compiler)
+        made, _ = loading.make_build(folder / "key", script(WRITES).compiler)
     finally:
         os.umask(before)
-    assert not any(path.stat().st_mode & 0o022 for path in (folder, *folder.iterdir()))
-    assert made == loading.find_build(folder)
+    assert not any(path.stat().st_mode & 0o022 for path in (folder.parent, *folder.parent.rglob("*")))
+    assert made == loading.find_build(folder / "key")
+
+
+@pytest.mark.usefixtures("native")
+def test_the_folder_of_the_kernels_is_made_for_this_user_alone_whatever_the_umask(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "find", lambda _: Compiler(("c",), "c 1"))
+    monkeypatch.setattr(home, "compiled", lambda _: tmp_path / "bert_tf" / "native")
+    before = os.umask(0)
+    try:
+        *_, kernels = loading._look({}, creates=True)  # it would refuse a folder that others can write to
+    finally:
+        os.umask(before)
+    assert kernels is None
 
 
 def test_what_lies_in_the_current_folder_is_not_imported(script, folder, tmp_path, monkeypatch):

@@ -43,8 +43,10 @@ def _bundle() -> str:
     packed = vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
     if path.is_absolute():  # a user without a home has no cache
         with contextlib.suppress(BertError):  # bundled again next time
-            atomic.make_folder(path.parent)
-            atomic.write_text(path, f"{_digest(packed).hex()}\n{packed}")
+            atomic.make_folder(path.parent, mode=files.SAFE_FOLDER)
+            with atomic.replacing(path, follows=False) as temporary:
+                temporary.touch(mode=0o644)  # not to be `unsafe`, whatever the umask
+                temporary.write_text(f"{_digest(packed).hex()}\n{packed}", encoding="utf-8")
     return packed
 
 

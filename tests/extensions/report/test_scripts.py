@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_packed_again_where_what_was_kept_is_damaged(packed, tmp_path):
         kept(tmp_path).write_text(damage(kept(tmp_path).read_text()))
         assert fresh() == whole
     assert len(packed) == 4
+
+
+def test_what_is_kept_is_used_whatever_the_umask(packed):
+    before = os.umask(0)
+    try:
+        assert fresh() == fresh()
+    finally:
+        os.umask(before)
+    assert len(packed) == 1
 
 
 def test_page_is_made_where_nothing_can_be_kept(packed, tmp_path, monkeypatch):
