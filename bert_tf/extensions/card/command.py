@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def write(settings: CardSettings) -> Path:
     is_beside = settings.output == PIPE or output.parent.resolve() == home.resolve()
     text = card.render(model, place=place, runs_in="this card" if is_beside else "the model")
     if settings.output == PIPE:
-        sys.stdout.write(text)
+        atomic.write_text("/dev/stdout", text, follows=True)
         return output
     folder = output.parent
     own = folder.resolve() in {trained.folder.resolve(), Path(settings.run).resolve()}

@@ -93,7 +93,7 @@ def _explain(settings: ExplainSettings) -> Explanation:
 def _run(call: Call) -> None:
     explanation = _explain(call.settings)
     if call.own["json"]:
-        sys.stdout.write(documents.to_json(dataclasses.asdict(explanation), ensure_ascii=False) + "\n")
+        sys.stdout.write(documents.to_json(dataclasses.asdict(explanation)) + "\n")
         return
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     sys.stdout.write(explanation.in_colours() if coloured else str(explanation))

@@ -1,6 +1,7 @@
 """The model card of a run: every family, any label, and what its files may lack."""
 
 import json
+import sys
 
 import pytest
 import yaml
@@ -182,10 +183,14 @@ def test_an_edited_card_is_not_replaced(tmp_path):
     assert card(run, overwrite=True) == text
 
 
-def test_it_prints_and_writes_elsewhere_and_leaves_damaged_files_out(tmp_path, capsys):
+def test_it_prints_and_writes_elsewhere_and_leaves_damaged_files_out(tmp_path, monkeypatch, capfd):
     run = write_run(tmp_path / "run")
-    bert_tf.write_card(run, output="-")
-    assert capsys.readouterr().out.startswith("---\n")
+    with monkeypatch.context() as patch, open(1, "w", encoding="latin-1", closefd=False) as of_locale:
+        patch.setattr(sys, "stdout", of_locale)
+        bert_tf.write_card(run, output="-", author="Zo\u00eb")
+    printed = capfd.readouterr().out
+    assert printed.startswith("---\n")
+    assert "Zo\u00eb" in printed
     assert not (run / "MODEL_CARD.md").exists()
     text = card(run / "model.ckpt-7", output=tmp_path / "card.md")
     assert ("In the folder of the model:" in text, 'bert_tf.load("model.ckpt-7")' in text) == (True, True)

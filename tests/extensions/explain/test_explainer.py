@@ -313,6 +313,15 @@ def test_the_command_prints_json(open_model, capsys):
     assert printed["completeness_error"] <= 0.01
 
 
+def test_json_is_ascii_for_any_locale(monkeypatch, capsys):
+    found = dataclasses.replace(FOUND, words=("\u00fcber", "\u96e8"))
+    monkeypatch.setattr(command, "_explain", lambda _: found)
+    assert lines.run("explain", ".", "--json", row='{"text": "rain"}') == 0
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert json.loads(printed)["words"] == list(found.words)
+
+
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
 def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, coloured):
     monkeypatch.setattr(command, "_explain", lambda _: FOUND)
