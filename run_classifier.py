@@ -8,7 +8,8 @@ if __name__ == "__main__":
     except ImportError as error:
         if error.name != "bert_tf":
             raise
-        sys.exit(f"error: {error}")  # the versions do not fit
+        sys.stderr.write(f"error: {error}\n")  # the versions do not fit
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.stderr.write("error: stopped\n")  # before there is anything to go on from
         sys.exit(130)
