@@ -16,11 +16,15 @@ from bert_tf.tasks.decision import DECISION, load_decision
 
 
 def write(model: Trained, folder: Path) -> None:
-    """Writes a model that loads by the folder's name and predicts the same; raises OutputError."""
+    """Writes a model that loads by the folder's name and predicts the same.
+
+    Raises OutputError, and CheckpointError if another run has replaced its weights.
+    """
     from bert_tf.checkpoints.reader import model_reader, write_checkpoint  # import TensorFlow
 
     reader = model_reader(model.prefix)
     entries = {name: reader[name] for name in reader.shapes if not is_training_only(name)}
+    model.refuse_changed()
     with atomic.readable_errors(folder):
         write_checkpoint(folder / CHECKPOINT_NAME, entries)
         for name, text in {run_layout.CONFIG: model.config.to_json(), **model.vocabulary.files()}.items():

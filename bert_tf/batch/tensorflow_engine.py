@@ -9,9 +9,8 @@ from typing import TypeVar
 import tensorflow as tf
 
 from bert_tf.batch.engine import InferenceOptions
-from bert_tf.batch.trained import Trained, digest, refuse_what_is_no_number
+from bert_tf.batch.trained import Trained, refuse_what_is_no_number
 from bert_tf.checkpoints.reader import problem_of_values, refuse_problem
-from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
@@ -67,8 +66,7 @@ class TensorFlowEngine:
                 self._forward = Forward(model, self._inference.machine or Machine(session_config()))
             self._step = self._forward.load(trained.prefix)
             refuse_problem(problem_of_values(trained.prefix, self._forward.not_finite()))
-            if (digest(trained.prefix) or "") != trained.digest:
-                raise CheckpointError(f"{trained.prefix}: the checkpoint has changed; load it again")
+            trained.refuse_changed()
             undo.pop_all()
         self._model, self._weights = model, trained.weights
 

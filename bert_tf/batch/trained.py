@@ -59,8 +59,16 @@ class Trained:
         return dataclasses.replace(self, prefix=os.path.abspath(self.prefix), folder=self.folder.absolute())
 
     def with_head(self, head: HeadSpec) -> Trained:
-        """The same weights with another head, whatever becomes of the files."""
-        other = dataclasses.replace(self, given_head=head)
+        """The same weights with another head."""
+        return self._replaced(given_head=head)
+
+    def with_task(self, task: Task) -> Trained:
+        """The same weights with another task."""
+        return self._replaced(given_task=task)
+
+    def _replaced(self, **changed: Any) -> Trained:
+        """The same weights, whatever becomes of the files."""
+        other = dataclasses.replace(self, **changed)
         vars(other)["digest"] = self.digest
         return other
 
@@ -72,7 +80,7 @@ class Trained:
     @property
     def undecided(self) -> Trained:
         """The same model without its decision rule."""
-        return dataclasses.replace(self, record={name: value for name, value in self.record.items() if name != DECISION})
+        return self._replaced(record={name: value for name, value in self.record.items() if name != DECISION})
 
     @property
     def fitted_on(self) -> Mapping[str, Any]:
@@ -195,6 +203,11 @@ class Trained:
         if trains or self.lower_case != self.record.get("do_lower_case"):
             problems += preflight.check_casing(self.vocabulary, lower_case=self.lower_case)
         return problems + run_folder.misfits_of_parts(self.folder, self.config, self.vocabulary)
+
+    def refuse_changed(self) -> None:
+        """CheckpointError if the weights in the files are others than those of `digest`."""
+        if (digest(self.prefix) or "") != self.digest:
+            raise CheckpointError(f"{self.prefix}: the checkpoint has changed; load it again")
 
     def refuse(self, family: Family) -> None:
         """CheckpointError if the model has learned another task; a given head is exempt."""

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import extension
-from bert_tf.batch import loading, tensorflow_engine
+from bert_tf.batch import loading, model_copy, tensorflow_engine
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
@@ -92,6 +92,8 @@ def test_weights_in_memory_outlive_their_files(run, tmp_path):
 
 
 def test_a_checkpoint_that_is_written_anew_changes_no_model_in_memory(run, project, tmp_path):
+    exported = lambda one: one.export("saved_model", tmp_path / "exported")  # noqa: E731
+    copied_model = lambda one: model_copy.write(one.trained, tmp_path)  # noqa: E731  (of pickles)
     folder = copied(run, tmp_path / "run")
     with made(folder) as unused, made(folder) as model:
         before, digest = model.predict(PAIRS), model.digest
@@ -102,8 +104,10 @@ def test_a_checkpoint_that_is_written_anew_changes_no_model_in_memory(run, proje
         assert (model.predict(PAIRS), model.digest) == (before, digest)
         model._forget()
         for one in (model, unused):
-            with pytest.raises(CheckpointError, match="the checkpoint has changed; load it again"):
-                one.predict(PAIRS)
+            for use in (USES["predict"], exported, copied_model):
+                with pytest.raises(CheckpointError, match="the checkpoint has changed; load it again"):
+                    use(one)
+        assert not list(tmp_path.glob("exported*"))
     with made(folder) as model:
         assert model.predict(PAIRS) != before
 

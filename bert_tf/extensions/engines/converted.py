@@ -113,6 +113,7 @@ def _write(trained: Trained, path: Path, *, int8: bool = False) -> None:
     from bert_tf.extensions.engines import onnx_model
 
     onnx_model.save(trained, path, int8=int8)
+    trained.refuse_changed()  # the file is kept by the digest
 
 
 def _versions(*packages: str) -> dict[str, str]:

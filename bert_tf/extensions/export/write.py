@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,15 +67,22 @@ def writing(target: Target, models: Sequence[Trained]) -> Iterator[Path]:
             raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
         atomic.delete_unfinished(place)
         _refuse_foreign(folder, target, models)
+        _refuse_changed(models)
         before = set(folder.rglob("*"))
         with atomic.replacing(folder) as temporary, readable_errors(folder):
             temporary.mkdir()
             yield temporary
             _refuse_foreign(folder, target, models)  # again: it took minutes
+            _refuse_changed(models)
             appeared = sorted(path for path in folder.rglob("*") if path not in before)
             if appeared:  # `--overwrite` does not mean these
                 raise OutputError(f"{appeared[0]}: appeared during the export; move it away, or name another --output")
         atomic.delete_unfinished(place)
+
+
+def _refuse_changed(models: Sequence[Trained]) -> None:
+    for model in models:
+        model.refuse_changed()
 
 
 def _folder(output: str) -> Path:
@@ -177,7 +183,7 @@ class Exporter:
         """See `Model.export`."""
         model, target = self._model, read_settings(Target, {"format": format, "output": output, **options})
         FORMATS[target.format].refuse_idle(target.options)
-        return write(dataclasses.replace(model.trained, given_task=model.task), target, find_data=model.find_data)
+        return write(model.trained.with_task(model.task), target, find_data=model.find_data)
 
     def close(self) -> None:
         """Holds nothing."""

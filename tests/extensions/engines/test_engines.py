@@ -163,6 +163,15 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path, name):
         engine(name, tmp_path).load(model)
 
 
+def test_weights_that_another_run_has_replaced_are_not_converted(tmp_path):
+    model = trained(tmp_path / "run")
+    assert model.digest
+    trained(tmp_path / "run", seed=4)
+    with pytest.raises(CheckpointError, match="the checkpoint has changed; load it again"):
+        engine("onnxruntime", tmp_path).load(model)
+    assert not [path for path in (tmp_path / FOLDER).iterdir() if path.is_dir()]
+
+
 def test_is_converted_once_unless_the_file_is_damaged_or_weights_are_others(model, tmp_path, monkeypatch):
     expected = outputs("onnxruntime", tmp_path, model, rows())
     with monkeypatch.context() as patch:

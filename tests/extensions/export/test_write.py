@@ -4,6 +4,7 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.extensions.export import command as operation
@@ -24,6 +26,7 @@ from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import sources
 from tests import pretrained
 from tests.extensions.export import runs
+from tests.tiny import held
 
 KIND, OTHER = "of-tests", "another"
 
@@ -155,6 +158,19 @@ def test_files_that_appear_while_an_export_is_made_are_kept(model, tmp_path, mon
         write(model, tmp_path / "out", "late", overwrite=overwrite)
     assert names(tmp_path) == ["out"]
     assert other.read_text() == "mine"
+
+
+def test_weights_that_are_replaced_while_an_export_is_made_are_refused(run, tmp_path, monkeypatch):
+    model = sources.find(shutil.copytree(run, tmp_path / "run"), ModelOverrides(), environment={})
+
+    def write_late(exported, folder):
+        _write(exported, folder)
+        write_checkpoint(model.prefix, {**held(model.prefix), "output_bias": np.ones(2, np.float32)})
+
+    monkeypatch.setitem(FORMATS, "late", Format("late", write_late))
+    with pytest.raises(CheckpointError, match="the checkpoint has changed; load it again"):
+        write(model, tmp_path / "out", "late")
+    assert names(tmp_path) == ["run"]
 
 
 @pytest.mark.parametrize("content", [{"notes.txt": "mine"}, {"export.json": "{"}, {"export.json": '{"format": "another"}'}])
