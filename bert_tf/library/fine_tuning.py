@@ -60,9 +60,9 @@ def fine_tune(
     for name, driver in config.drivers.items():
         return _several_runs(config, name, driver, task_object)
     trained = train(config, task_object)
-    from bert_tf.library.loading import load
+    from bert_tf.library.loading import load_trained
 
-    return load(trained.output_dir, task=trained.run.task, data_dir=trained.run.data.data_dir)
+    return load_trained(trained.output_dir, trained.run.spec, trained.run.task, trained.run.data.data_dir)
 
 
 def train(config: RunSpec, task: Task | None = None) -> FineTuned:

@@ -17,7 +17,12 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import run_folder
+from bert_tf.library import loading
+from bert_tf.runtime import devices
+from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.training import fine_tune as job
+from bert_tf.training.run_spec import configured
+from tests.runtime.fake_machine import FakeMachine
 from tests.tiny import HALVES
 
 WEATHER, FOOD = ([(f"{word} came over", name) for word in half] for half, name in zip(HALVES, ("weather", "food")))
@@ -73,9 +78,10 @@ def test_a_model_of_named_files_is_evaluated_on_its_dev_file(tmp_path, settings,
         path = Path(f"{name}.csv")
         path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
         files[name] = str(path)
-    with bert_tf.fine_tune("custom", output_dir=tmp_path / "out", num_train_steps=1, **files, **settings) as model:
+    with bert_tf.fine_tune("custom", output_dir=tmp_path / "out", num_train_steps=1, precision="bfloat16", **files, **settings) as model:
         monkeypatch.chdir("/")
         assert len(model.evaluate("dev").predictions) == 2
+        assert model.inference.precision == "bfloat16"  # of its training
 
 
 def test_rows_in_memory_are_learned(own):
@@ -102,6 +108,36 @@ def test_a_folder_is_loaded_with_what_it_has_learned(own):
         assert again.predict(rows) == model.predict(rows)
         with pytest.raises(DataError, match="dev: the task has no such rows"):
             again.evaluate("dev")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"num_gpus": 1, "precision": "bfloat16"}, {"num_gpus": 1}),
+        ({"visible_gpus": "1", "native_kernels": False}, {"visible_gpus": "1"}),
+        ({"device": "/GPU:1", "intra_op_threads": 2}, {"device": "/GPU:1", "intra_op_threads": 2}),
+        ({"strategy": "one_device"}, {"strategy": "one_device"}),
+        ({"strategy": "mirrored", "cross_device_ops": "nccl", "check_replicas_every_n_steps": 5}, {}),
+    ],
+)
+def test_a_trained_model_is_loaded_on_the_devices_and_in_the_precision_of_its_training(
+    own, tmp_path, monkeypatch, given, kept
+):
+    used = []
+    monkeypatch.setattr(loading.batch_machine, "inference", lambda settings, *_, **__: used.append(settings))
+    spec = configured(task_name="MRPC", **given)
+    loading.load_trained(own[1], spec, None, None)
+    (machine,) = used
+    assert machine.devices == DeviceSettings(**kept)
+    assert (machine.precision, machine.native_kernels) == (spec.speed.precision, spec.speed.native_kernels)
+    fake = FakeMachine(tmp_path, monkeypatch)
+    fake.tensorflow_sees({}, {})
+    fake.accepts_settings()
+    seen = []
+    for asked in (spec.devices, machine.devices):  # TensorFlow refuses other ones the second time
+        devices.configure(devices.narrowed(asked, {}), {})
+        seen.append(tf.config.get_visible_devices("GPU"))
+    assert seen[0] == seen[1]
 
 
 def test_a_program_without_handlers_stays_so(own, monkeypatch, tmp_path):

@@ -82,9 +82,9 @@ def distill(
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     done = train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
-    from bert_tf.library.loading import load
+    from bert_tf.library.loading import load_trained
 
-    return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)
+    return load_trained(done.output_dir, done.run.spec, done.run.task, done.run.data.data_dir)
 
 
 def configured(task: Task | None = None, /, **values: Any) -> RunSpec:

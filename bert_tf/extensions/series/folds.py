@@ -81,7 +81,7 @@ def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None 
     from bert_tf.extensions.series.runs import FoldRuns  # processes of their own do without
 
     return Driven(
-        FoldRuns(folder.absolute(), results, outcome.task, outcome.data.data_dir),
+        FoldRuns(folder.absolute(), results, config, outcome.task, outcome.data.data_dir),
         table.summary(results) if len(results) == config.extensions.series.folds else (),
         len(results),
         f"the runs are in {folder}, the predictions of all rows in {folder / OUT_OF_FOLD}",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from bert_tf.extensions.series import OUT_OF_FOLD, table
 from bert_tf.extensions.series.table import RunResult, Spread
 from bert_tf.io.text_table import Printed
-from bert_tf.library.loading import load
+from bert_tf.library.loading import load_trained
 from bert_tf.library.model import Model
 from bert_tf.tasks.base import Task
 
 if TYPE_CHECKING:
     from bert_tf.extensions.series.folds import FoldResult
     from bert_tf.extensions.series.seeds import SeedResult
+    from bert_tf.training.run_spec import RunSpec
 
 
 class _Runs(Printed):
@@ -24,6 +25,7 @@ class _Runs(Printed):
 
     folder: Path
     results: Sequence[RunResult]
+    _spec: RunSpec
     _task: Task | None
     _data_dir: Path | None
 
@@ -33,7 +35,7 @@ class _Runs(Printed):
         return table.spreads(self.results)
 
     def _load(self, folder: str) -> Model:
-        return load(self.folder / folder, task=self._task, data_dir=self._data_dir)
+        return load_trained(self.folder / folder, self._spec, self._task, self._data_dir)
 
     def __str__(self) -> str:
         """The command's output."""
@@ -51,11 +53,12 @@ class SeedRuns(_Runs):
 
     folder: Path
     results: Sequence[SeedResult]
+    _spec: RunSpec = dataclasses.field(repr=False)
     _task: Task | None = dataclasses.field(default=None, repr=False)
     _data_dir: Path | None = dataclasses.field(default=None, repr=False)
 
     def model(self, seed: int) -> Model:
-        """Returns the model of a seed, see `load`.
+        """Returns the model of a seed, on the devices and in the precision of its training.
 
         Args:
           seed: one of the trained seeds.
@@ -77,6 +80,7 @@ class FoldRuns(_Runs):
 
     folder: Path
     results: Sequence[FoldResult]
+    _spec: RunSpec = dataclasses.field(repr=False)
     _task: Task | None = dataclasses.field(default=None, repr=False)
     _data_dir: Path | None = dataclasses.field(default=None, repr=False)
 
@@ -86,7 +90,7 @@ class FoldRuns(_Runs):
         return self.folder / OUT_OF_FOLD
 
     def model(self, fold: int | None = None) -> Model:
-        """Returns the final model, or that of a fold, see `load`.
+        """Returns the final model, or that of a fold, on the devices and in the precision of its training.
 
         Args:
           fold: from 1; None for the final model.

@@ -40,7 +40,7 @@ def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None 
     from bert_tf.extensions.series.runs import SeedRuns
 
     return Driven(
-        SeedRuns(folder.absolute(), done.results, run.task if run else task, run.data.data_dir if run else None),
+        SeedRuns(folder.absolute(), done.results, config, run.task if run else task, run.data.data_dir if run else None),
         table.summary(done.results) if done.stopped_by is None else (),
         len(done.results),
         f"the runs are in {folder}{page}",
