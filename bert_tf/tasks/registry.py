@@ -95,6 +95,11 @@ def register(task: Task) -> None:
     _registered[task.name] = task
 
 
+def is_registered(name: str) -> bool:
+    """Whether this program has registered the task, which other processes then do not know."""
+    return canonical_name(name) in _registered
+
+
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one XNLI language stands for all."""
     return (*GLUE, XNLI, f"{XNLI}-en", *_named(), CUSTOM, *_registered)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from bert_tf import extension, run_layout
-from bert_tf.errors import TrainingError
+from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator import run as run_of_model
 from bert_tf.extensions.series import table
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.registry import is_registered
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.run_spec import RunSpec
 
@@ -63,10 +64,14 @@ def warn_of_earlier_default(config: RunSpec, runs: str) -> None:
 def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) -> Sequence[Slot]:
     """Slots for the runs, by the extension sweep; none if they are trained in turn in this process.
 
-    None for a task in memory, with flags that place a run on devices, or if only one run would fit.
+    None for a task in memory or of this program, with flags that place a run on devices, or if only one run would fit.
+    FlagError if several are asked for a task that this program has registered.
     """
-    asked = config.extensions.series.slots
-    if task is not None or not config.actions.do_train or (asked is None and config.devices.are_chosen):
+    asked, name = config.extensions.series.slots, str(config.data.task_name)
+    is_own = task is None and is_registered(name)
+    if is_own and (asked or 1) > 1:
+        raise FlagError(f"--slots={asked}: this program has registered {name}, which other processes do not know; leave it out")
+    if task is not None or is_own or not config.actions.do_train or (asked is None and config.devices.are_chosen):
         return ()
     if (asked or 1) == 1 and not extension.installed().keys() >= _ON_SLOTS:
         return ()

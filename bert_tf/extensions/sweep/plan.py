@@ -19,7 +19,7 @@ from bert_tf.metrics.values import is_cost
 from bert_tf.seeds import seed_numbers
 from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
-from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.registry import canonical_name, get_task, is_registered
 from bert_tf.training import sources
 from bert_tf.training.run_spec import DRIVERS, SETTINGS, RunSpec, configured
 
@@ -132,6 +132,11 @@ def _parsed(content: Any) -> SweepFile:
     if not tasks:
         raise FlagError("tasks: an empty list; name one, as tasks: [MRPC]")
     wanted = [name for task in tasks for name in (GLUE if str(task).lower() == "glue" else (canonical_name(str(task)),))]
+    own = next(filter(is_registered, wanted), None)
+    if own is not None:
+        raise FlagError(
+            f"tasks: {own}: this program has registered it, and other processes do not know it; call fine_tune for each run"
+        )
     seeds = content.get("seeds", 1)
     text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
     values = content.get("settings") or {}

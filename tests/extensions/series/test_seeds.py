@@ -18,8 +18,9 @@ from bert_tf.extensions.series import driver
 from bert_tf.extensions.series import seeds as job
 from bert_tf.extensions.series.table import summary
 from bert_tf.extensions.sweep import leader
+from bert_tf.tasks import registry
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.training import training
+from bert_tf.training import run_spec, training
 from bert_tf.training.fine_tune import FineTuned
 from tests import classifier
 from tests.integration.commands import same_bits, weights
@@ -182,6 +183,15 @@ def test_runs_are_trained_side_by_side_if_they_can(monkeypatch, arguments, task,
         "--seeds=1-5", *(arguments if "--do_eval" in arguments else ["--do_train", "--do_eval", *arguments])
     )
     assert len(driver.slots(config, task, {})) == count
+
+
+def test_runs_of_a_task_that_the_program_has_registered_are_trained_in_turn(monkeypatch):
+    monkeypatch.setattr(leader, "slots", lambda asked, _: [leader.Slot({})] * (asked or 3))
+    monkeypatch.setitem(registry._registered, "mine", SimpleNamespace(name="mine"))
+    configured = functools.partial(run_spec.configured, task_name="Mine", seeds="1-5", do_train=True, do_eval=True)
+    assert driver.slots(configured(), None, {}) == driver.slots(configured(slots=1), None, {}) == ()
+    with pytest.raises(FlagError, match="^--slots=2: this program has registered Mine, which other processes do not know"):
+        driver.slots(configured(slots=2), None, {})
 
 
 @pytest.fixture(scope="module")

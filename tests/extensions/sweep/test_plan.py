@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bert_tf import home
 from bert_tf.errors import BertError, DataError
 from bert_tf.extensions.sweep import plan
+from bert_tf.tasks import registry
 from tests.batch.runs import write_run
 from tests.tiny import write_project
 
@@ -76,6 +78,12 @@ def test_what_runs_read_is_known_by_its_content(read, tmp_path, glue):
     assert {name for name in before if changed[name] != before[name]} == {
         *(str(tmp_path / "train.csv"), project.init_checkpoint, str(run), "RTE/dev.tsv")
     }
+
+
+def test_a_task_that_the_program_has_registered_is_refused(read, monkeypatch):
+    monkeypatch.setitem(registry._registered, "mine", SimpleNamespace(name="mine"))
+    with pytest.raises(DataError, match="tasks: mine: this program has registered it, and other processes do not know it"):
+        read("tasks: [MRPC, Mine]")
 
 
 @pytest.mark.parametrize("text", ["tasks: glue", "tasks: [GLUE, RTE]"])
