@@ -1,14 +1,17 @@
 """A command's log in one of two forms: short, for people, or that of the published script.
 
-Lines of `log`, absl's logger, appear in both; a line of one form goes to that form's logger.
+Lines of `log`, absl's logger, appear in both; a line of one form goes to that form's logger. These are children of `log`:
+absl's verbosity governs them. A program has the short form unless it asks for the other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import sys
 import threading
+from collections.abc import Iterator
 
 from absl import logging as absl_logging
 from absl.logging import converter
@@ -32,12 +35,28 @@ FORMS = SHORT, PUBLISHED = ("short", "published")
 
 # absl's functions would add a handler to a program without one (logging.basicConfig); its logger does not.
 log: logging.Logger = absl_logging.get_absl_logger()
-short = logging.getLogger("bert_tf.log.short")
-published = logging.getLogger("bert_tf.log.published")
+short, published = log.getChild(SHORT), log.getChild(PUBLISHED)
 
 
 def choose(form: str) -> None:
     short.disabled, published.disabled = form != SHORT, form != PUBLISHED
+
+
+choose(SHORT)
+
+
+@contextlib.contextmanager
+def chosen(form: str, verbosity: int | None) -> Iterator[None]:
+    """Lets a call of a program log in a form, and at an absl verbosity if given; the program's handlers write the lines."""
+    choose(form)
+    level = log.level
+    if verbosity is not None:
+        log.setLevel(converter.absl_to_standard(verbosity))  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        choose(SHORT)
 
 
 def set_up(form: str, verbosity: int) -> None:

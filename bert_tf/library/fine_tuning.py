@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension, run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extension import Driven, Driver
-from bert_tf.io import progress
+from bert_tf.io import log_form, progress
 from bert_tf.library.keywords import takes
 from bert_tf.profiling.wall_clock import TURN, WALL
 from bert_tf.settings import settings_of
@@ -71,7 +72,7 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
         raise FlagError(f"{name}: make one call per {driver.run}, each with its own output_dir")
     from bert_tf.training import fine_tune as job
 
-    with TURN:
+    with TURN, _log(config):
         WALL.restart()
         trained = job.fine_tune(config, environment=os.environ, task=task)
     if trained.stopped_by is not None:
@@ -81,8 +82,15 @@ def train(config: RunSpec, task: Task | None = None) -> FineTuned:
     return trained
 
 
+def _log(config: RunSpec) -> AbstractContextManager[None]:
+    output = config.output
+    if output.verbosity > 0:
+        raise FlagError(f"--verbosity={output.verbosity}: only commands show TensorFlow's messages; in a program, give 0 or -1")
+    return log_form.chosen(output.log_form, output.verbosity if "verbosity" in config.given else None)
+
+
 def _several_runs(config: RunSpec, name: str, driver: Driver, task: Task | None) -> Any:
-    with TURN:
+    with TURN, _log(config):
         WALL.restart()
         driven: Driven = extension.load(driver.function)(config, environment=os.environ, task=task)
     if driven.stopped_by is not None:

@@ -17,6 +17,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import run_folder
+from bert_tf.io import log_form
 from bert_tf.library import loading
 from bert_tf.runtime import devices
 from bert_tf.runtime.settings import DeviceSettings
@@ -209,6 +210,32 @@ def test_what_a_task_says_itself_is_not_said_again(given):
     task = bert_tf.SentenceTask(train=[*WEATHER, *FOOD])
     with pytest.raises(FlagError, match=f"--{next(iter(given))} is for tasks given by name; .*: leave it out"):
         bert_tf.fine_tune(task, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"), [({}, ["a"]), ({"log_form": "published"}, ["b"]), ({"verbosity": 0}, ["a"]), ({"verbosity": -1}, [])]
+)
+def test_the_log_is_as_absl_says_or_as_a_call_asks(monkeypatch, caplog, tmp_path, given, seen):
+    def fine_tune(*_, **__):
+        log_form.short.info("a")
+        log_form.published.info("b")
+        raise DataError("enough", "rows")
+
+    monkeypatch.setattr(job, "fine_tune", fine_tune)
+    before = log_form.log.level
+    log_form.log.setLevel(logging.INFO)  # as absl.logging.set_verbosity does
+    try:
+        with pytest.raises(DataError):
+            bert_tf.fine_tune("MRPC", output_dir=tmp_path, **given)
+        assert log_form.log.level == logging.INFO
+    finally:
+        log_form.log.setLevel(before)
+    assert caplog.messages == seen
+
+
+def test_messages_of_tensorflow_are_not_for_a_call(tmp_path):
+    with pytest.raises(FlagError, match="^--verbosity=1: only commands show TensorFlow's messages; in a program, give 0 or -1"):
+        bert_tf.fine_tune("MRPC", output_dir=tmp_path, verbosity=1)
 
 
 def test_threads_train_in_turns(monkeypatch, tmp_path):
