@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from bert_tf import versions
 from bert_tf.errors import BertError
 
 _GROUP = "bert_tf.extensions"
@@ -262,6 +263,11 @@ def advice(command: str, text: str) -> str:
 
 
 def load(name: str) -> Any:
-    """Imports module:name."""
+    """Imports module:name; raises BertError for whatever the module of another package does when it is imported."""
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        if name.startswith("bert_tf.") or isinstance(error, BertError) or versions.lacks_tensorflow(error):
+            raise
+        raise BertError(f"{name}: {type(error).__name__}: {error}; correct or uninstall its package") from error

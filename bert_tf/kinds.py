@@ -35,16 +35,6 @@ KINDS: Mapping[str, NewKind] = {
 }
 
 
-def _loaded(name: str) -> Any:
-    """Imports module:name; raises BertError for whatever the module of another package does when it is imported."""
-    if name.startswith("bert_tf."):
-        return extension.load(name)
-    try:
-        return extension.load(name)
-    except Exception as error:
-        raise BertError(f"{name}: {type(error).__name__}: {error}; correct or uninstall its package") from error
-
-
 class Registry(MutableMapping[str, T]):
     """A layer's objects by kind: a field of `NewKind` in `KINDS` and in extensions, and objects registered from outside.
 
@@ -66,7 +56,7 @@ class Registry(MutableMapping[str, T]):
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            self._made[kind] = _loaded(self._names[kind])
+            self._made[kind] = extension.load(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

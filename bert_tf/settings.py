@@ -232,19 +232,28 @@ def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
     """Raises BertError if a dataclass has a setting of an extension twice; `added` are the settings of each."""
     names = collections.Counter(setting_names(kind))
     for name, settings in added.items():
-        taken = [row.name for row in settings_of(settings) if names[row.name] > 1]
+        taken = [own for own in setting_names(settings) if names[own] > 1]
         if taken:
             raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
+
+
+def annotation(field: dataclasses.Field[Any]) -> str:
+    """The type of a field as text, however it was written."""
+    return field.type.__name__ if type(field.type) is type else str(field.type)
 
 
 def _titled(kind: type, title: str = "", *, lists: bool = True) -> Iterator[tuple[str, Setting]]:
     """Settings with the title of their group; `lists` tells whether help and choices may list extensions."""
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
-            words = (field.type.__name__ if isinstance(field.type, type) else str(field.type)).partition(" ")
+            word = annotation(field).partition(" ")[0]
+            if word not in _KINDS:
+                place = f"{kind.__module__}.{kind.__qualname__}.{field.name}"
+                known = "bool, int, float, str, tuple[str, ...], X | None"
+                raise BertError(f"{place}: {field.type} is no type of a setting ({known}); correct or uninstall its package")
             declared = field.metadata[_DECLARED]
             late = {name: declared[name]() for name in ("help", "choices") if lists and callable(declared.get(name))}
-            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **{**declared, **late})
+            yield title, Setting(field.name.rstrip("_"), _KINDS[word], field.default, **{**declared, **late})
         elif _GROUP in field.metadata:
             kind_of_group, own_title, without, changed = field.metadata[_GROUP]
             inner = _type_of(kind_of_group)

@@ -15,6 +15,7 @@ from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
 from bert_tf.settings import (
     OfExtensions,
+    annotation,
     checked,
     group,
     read_settings,
@@ -54,7 +55,7 @@ def _of_extensions(more: str, **attributes: Any) -> Any:
     return dataclasses.make_dataclass(
         "ExtensionOverrides",
         [
-            (field.name, f"{field.type} | None", same(kind, field.name, default=None, more=more))
+            (field.name, f"{annotation(field)} | None", same(kind, field.name, default=None, more=more))
             for kind in kinds
             for field in dataclasses.fields(kind)
             if field.name in setting_names(kind, **attributes)

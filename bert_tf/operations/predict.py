@@ -21,7 +21,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command, checkpoint_first
-from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, settings_of, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, refuse_taken, setting, settings_of, values_of
 from bert_tf.tasks.names import FORMATS, JSONL
 from bert_tf.training.settings import MachineSettings
 
@@ -84,6 +84,9 @@ class PredictSettings:
             raise FlagError(f"{values['job']}: files is required")
         keys["files"] = tuple(pair.with_pipes(keys.get("output_format")) for pair in keys["files"])
         return keys
+
+
+refuse_taken(PredictSettings, {name: one.of_tasks for name, one in extension.installed().items()})
 
 
 @takes(PredictSettings)

@@ -93,6 +93,12 @@ EXTENSION = Extension({})
         ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
         ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),
+        ("confident", DOUBLE.replace("seed: int", "mine: list[str]"), "confident.Own.mine: list[str] is no type of a setting"),
+        (
+            "confident",
+            DOUBLE.replace("seed: int", "mine: 'Optional[float]'"),
+            "confident.Own.mine: Optional[float] is no type of a setting (bool, int, float, str, tuple[str, ...], X | None); corr",
+        ),
         ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
         ("confident", FIELDS.format('tasks={"swag": NewTask("x:y")}'), "x:y: there is a task swag already"),
         (
@@ -143,10 +149,13 @@ def test_a_module_that_lists_the_extensions_is_refused_in_it(tmp_path):
     assert (done.returncode, message in done.stderr, len(done.stderr.splitlines())) == (2, True, 1)
 
 
-def test_a_flag_of_serve_that_is_there_already_is_one_line(tmp_path):
-    code = DOUBLE.replace("seed: int", "port: int").replace("settings=Own", "serving=Own")
-    done = copies.run(install(tmp_path, "confident", code), "serve", "--help")
-    message = "error: extension confident: there is a setting port already; correct or uninstall its package\n"
+@pytest.mark.parametrize(
+    ("command", "flag", "field"), [("serve", "port", "serving"), ("evaluate", "data", "evaluating"), ("predict", "output", "of_tasks")]
+)
+def test_a_flag_of_a_command_that_is_there_already_is_one_line(command, flag, field, tmp_path):
+    code = DOUBLE.replace("seed: int", f"{flag}: int").replace("settings=Own", f"{field}=Own")
+    done = copies.run(install(tmp_path, "confident", code.replace("number\"", "number\", column_of='rows'")), command, "--help")
+    message = f"error: extension confident: there is a setting {flag} already; correct or uninstall its package\n"
     assert (done.returncode, done.stderr) == (2, message)
 
 
@@ -201,3 +210,19 @@ def test_a_driver_takes_the_place_of_the_run(tmp_path):
     assert (done.returncode, done.stdout) == (0, "trained MRPC twice\n"), done.stderr
     done = copies.run(installed, "fine-tune", *flags, "--seeds=1-2")
     assert (done.returncode, done.stderr) == (2, "error: --seeds and --twice exclude each other: each trains several runs\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "message"),
+    [
+        (COMMANDS.format("own"), ["own"], "x:y: ModuleNotFoundError: No module named 'x'"),
+        (
+            TWICE.replace("confident:drive", "confident:drove"),
+            ["fine-tune", "--task_name=MRPC", "--twice"],
+            "confident:drove: AttributeError: module 'confident' has no attribute 'drove'",
+        ),
+    ],
+)
+def test_a_name_that_its_package_lacks_is_one_line(code, line, message, tmp_path):
+    done = copies.run(install(tmp_path, "confident", code), *line)
+    assert (done.returncode, done.stderr) == (2, f"error: {message}; correct or uninstall its package\n")

@@ -16,7 +16,7 @@ from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read_settings, setting, setting_names
+from bert_tf.settings import MOST_EXAMPLES, group, read_settings, refuse_taken, setting, setting_names
 from bert_tf.training.settings import MachineSettings
 
 extension.needed("evaluate", "calibrate")
@@ -66,6 +66,9 @@ class CalibrateSettings:
         chosen = [name for name in setting_names(RuleSettings) if getattr(self.rules, name) is not None]
         if self.check and (chosen or self.seed != _SEED):
             raise FlagError(f"--{(*chosen, 'seed')[0]}: --check chooses no rule; leave one of both out")
+
+
+refuse_taken(CalibrateSettings, {name: one.of_tasks for name, one in extension.installed().items()})
 
 
 @takes(CalibrateSettings)

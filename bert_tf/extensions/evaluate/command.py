@@ -22,7 +22,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read_settings, setting, settings_of, values_of
+from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read_settings, refuse_taken, setting, settings_of, values_of
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import CUSTOM, SKIP
 from bert_tf.training.settings import MachineSettings
@@ -116,6 +116,10 @@ class EvaluateSettings:
         elif "tasks" not in keys:
             raise FlagError(f"{values['job']}: tasks is required")
         return keys
+
+
+refuse_taken(EvaluateSettings, {name: one.evaluating for name, one in extension.installed().items()})
+refuse_taken(EvaluateSettings, {name: one.of_tasks for name, one in extension.installed().items()})
 
 
 @dataclasses.dataclass(frozen=True)
