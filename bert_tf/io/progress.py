@@ -41,5 +41,13 @@ def say(line: str) -> None:
         tqdm.write(line, file=sys.stderr)
 
 
+def on_terminal() -> bool:
+    """Whether standard error is a terminal; a program may have replaced it by what is no file, or closed it."""
+    is_terminal = getattr(sys.stderr, "isatty", bool)
+    with contextlib.suppress(ValueError):  # it is closed
+        return bool(is_terminal())
+    return False
+
+
 def _seen() -> bool:
-    return not _QUIET.get() and (sys.stderr.isatty() or _OF_NOTEBOOKS in sys.modules)
+    return not _QUIET.get() and (on_terminal() or _OF_NOTEBOOKS in sys.modules)
