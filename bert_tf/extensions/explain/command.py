@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
-from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, STEPS
+from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, STEPS, refuse_idle
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -47,8 +47,7 @@ class ExplainSettings:
             raise FlagError("give exactly one of --text and --row")
         if self.text_b is not None and self.text is None:
             raise FlagError("--text_b is the second text; give the first with --text")
-        if self.steps != STEPS and self.method != INTEGRATED_GRADIENTS:
-            raise FlagError(f"--steps: is for --method={INTEGRATED_GRADIENTS}, not {self.method}; leave it out")
+        refuse_idle(self.method, self.steps)
 
     @property
     def example(self) -> Any:

@@ -21,7 +21,15 @@ from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
+from bert_tf.extensions.explain.explanation import (
+    INTEGRATED_GRADIENTS,
+    METHODS,
+    MOST_STEPS,
+    OCCLUSION,
+    STEPS,
+    Explanation,
+    refuse_idle,
+)
 from bert_tf.extensions.explain.targets import EXPLAINED, Case
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
 from bert_tf.features.batching import TO_LONGEST
@@ -229,6 +237,8 @@ class Explainer(Session):
         if self._family.kind not in EXPLAINED:
             raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, EXPLAINED)}")
         steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
+        refuse_idle(method, steps)
+        word = checked(Setting("word", int, None, "", 0), word)
         score = functools.partial(_METHODS[method], steps=steps, most_steps=most_steps)
         return [self._explanation(example, method, label, word, score) for example in examples]
 

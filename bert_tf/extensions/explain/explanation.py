@@ -8,6 +8,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bert_tf.errors import FlagError
+
 INTEGRATED_GRADIENTS, OCCLUSION = METHODS = ("integrated_gradients", "occlusion")
 STEPS, MOST_STEPS = 16, 1024  # points of the integral: doubled until the scores are complete
 
@@ -15,6 +17,12 @@ _GREEN, _RED = (40, 160, 60), (220, 60, 50)  # words that raise the output, and 
 _SHADES = {1: (194, 157, 120, 41), -1: (224, 217, 210, 203)}  # the same in the 256 terminal colours
 _FAINTEST = 0.05  # lowest share of the largest score that is coloured
 _LISTED = 10  # words with the largest scores
+
+
+def refuse_idle(method: str, steps: int) -> None:
+    """Raises FlagError for steps of a method without them."""
+    if steps != STEPS and method != INTEGRATED_GRADIENTS:
+        raise FlagError(f"--steps: is for --method={INTEGRATED_GRADIENTS}, not {method}; leave it out")
 
 
 def points(most_steps: int) -> int:
