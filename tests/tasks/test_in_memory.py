@@ -67,14 +67,14 @@ def test_a_data_frame_is_rows_named_by_its_index():
     assert read_rows(PolarsFrame(["columns"]), "train", kind=CLASSIFICATION)[0].text_a == "a"
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["a", "b", "c"]})
-    by_form = [read_rows(rows, "test", kind=None) for rows in (frame, frame[1:], frame["text"])]
+    by_form = [read_rows(rows, "test", kind=None) for rows in (frame, frame[1:], frame["text"], frame["text"][1:])]
     frame = pandas.DataFrame({"id": ["7"], "label": ["x"], "text": ["a"]})
     (row,) = (row for _, row in frame.iterrows())
     assert one(row) == SentenceExample("7", "a", None, "x")
     task = SentenceTask(train=pandas.DataFrame([["a", "x"], ["b", "y"]]), text_a="0", label_column="1")  # without a header
     assert task.family.labels == ("x", "y")
     assert [[example.guid for example in rows] for rows in by_form] == [
-        *(["test-0", "test-1", "test-2"], ["1", "2"], ["test-0", "test-1", "test-2"])
+        *(["test-0", "test-1", "test-2"], ["1", "2"], ["test-0", "test-1", "test-2"], ["1", "2"])
     ]
     frame = pandas.DataFrame(
         [{**QUESTION, "title": "foxes"}, {**QUESTION, "answer": NAN, "start": NAN, "id": "x", "title": NAN}]

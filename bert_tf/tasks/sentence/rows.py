@@ -108,7 +108,8 @@ USUAL = RowColumns()
 
 def read_rows(rows: Iterable[Any], split: str, *, kind: str | None, columns: RowColumns = USUAL) -> list[SentenceExample]:
     """Converts rows to examples, see `SentenceTask`; `kind` is None for rows without labels."""
-    return list(each(rows, split, lambda row, name: _example(row, name, kind, columns)))
+    named = _texts_by_index(rows) if kind is None else rows
+    return list(each(named, split, lambda row, name: _example(row, name, kind, columns)))
 
 
 def each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iterator[T]:
@@ -164,6 +165,14 @@ def _named_by_index(frame: Any) -> list[dict[str, Any]]:
     if index in ([], list(range(len(rows)))) or any(_ID in row for row in rows):
         return rows
     return [{**row, _ID: str(label)} for row, label in zip(rows, index)]
+
+
+def _texts_by_index(rows: Any) -> Any:
+    """Returns rows, the texts of a pandas series with its index as `id`, unless that is 0, 1, ..."""
+    index = list(rows.index) if hasattr(rows, "iloc") and not hasattr(rows, "itertuples") else []
+    if index == list(range(len(index))):
+        return rows
+    return [{USUAL_TEXTS[0][0]: row, _ID: str(label)} if isinstance(row, str) else row for row, label in zip(rows, index)]
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
