@@ -97,7 +97,7 @@ EXTENSION = Extension({})
         (
             "confident",
             DOUBLE.replace("seed: int", "mine: 'Optional[float]'"),
-            "confident.Own.mine: Optional[float] is no type of a setting (bool, int, float, str, tuple[str, ...], X | None); corr",
+            "confident.Own.mine: Optional[float] is no type of a setting (bool, int, float, str, tuple[str, ...], X | None",
         ),
         ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
         ("confident", FIELDS.format('tasks={"swag": NewTask("x:y")}'), "x:y: there is a task swag already"),
@@ -150,11 +150,12 @@ def test_a_module_that_lists_the_extensions_is_refused_in_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "flag", "field"), [("serve", "port", "serving"), ("evaluate", "data", "evaluating"), ("predict", "output", "of_tasks")]
+    ("command", "flag", "field"),
+    [("serve", "port", "serving"), ("evaluate", "data", "evaluating"), ("predict", "output", "of_tasks")],
 )
 def test_a_flag_of_a_command_that_is_there_already_is_one_line(command, flag, field, tmp_path):
     code = DOUBLE.replace("seed: int", f"{flag}: int").replace("settings=Own", f"{field}=Own")
-    done = copies.run(install(tmp_path, "confident", code.replace("number\"", "number\", column_of='rows'")), command, "--help")
+    done = copies.run(install(tmp_path, "confident", code.replace('number"', "number\", column_of='rows'")), command, "--help")
     message = f"error: extension confident: there is a setting {flag} already; correct or uninstall its package\n"
     assert (done.returncode, done.stderr) == (2, message)
 

@@ -79,7 +79,9 @@ def test_a_model_of_named_files_is_evaluated_on_its_dev_file(tmp_path, settings,
         path = Path(f"{name}.csv")
         path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
         files[name] = str(path)
-    with bert_tf.fine_tune("custom", output_dir=tmp_path / "out", num_train_steps=1, precision="bfloat16", **files, **settings) as model:
+    with bert_tf.fine_tune(
+        "custom", output_dir=tmp_path / "out", num_train_steps=1, precision="bfloat16", **files, **settings
+    ) as model:
         monkeypatch.chdir("/")
         assert len(model.evaluate("dev").predictions) == 2
         assert model.inference.precision == "bfloat16"  # of its training
@@ -121,9 +123,7 @@ def test_a_folder_is_loaded_with_what_it_has_learned(own):
         ({"strategy": "mirrored", "cross_device_ops": "nccl", "check_replicas_every_n_steps": 5}, {}),
     ],
 )
-def test_a_trained_model_is_loaded_on_the_devices_and_in_the_precision_of_its_training(
-    own, tmp_path, monkeypatch, given, kept
-):
+def test_a_trained_model_is_loaded_on_the_devices_and_in_the_precision_of_its_training(own, tmp_path, monkeypatch, given, kept):
     used = []
     monkeypatch.setattr(loading.batch_machine, "inference", lambda settings, *_, **__: used.append(settings))
     spec = configured(task_name="MRPC", **given)

@@ -267,7 +267,11 @@ def test_words_are_written_as_in_their_texts_those_of_tags_as_in_the_row(open_mo
         ("classification", {"method": "lime"}, "--method: unknown method 'lime'"),
         ("classification", {"label": "2"}, "--label: unknown label '2'"),
         ("classification", {"steps": 0}, "--steps=0: expected at least 1"),
-        ("classification", {"method": "occlusion", "steps": 64}, "--steps: is for --method=integrated_gradients, not occlusion"),
+        (
+            "classification",
+            {"method": "occlusion", "steps": 64},
+            "--steps: is for --method=integrated_gradients, not occlusion",
+        ),
         ("classification", {"word": 1}, "--word=1: this kind of model has none to choose"),
         ("similarity", {"label": "1"}, "--label=1: this kind of model has none to choose"),
         ("choice", {"label": 3}, "--label: unknown label '3'"),
