@@ -135,7 +135,7 @@ def test_a_task_other_than_that_of_the_export_is_refused(folder):
 
 
 def test_a_model_of_own_classes_is_measured_on_other_files(tmp_path):
-    place = export(write_run(tmp_path / "run", runs.CLASSES), tmp_path / "exported", pairs=False)
+    place = export(write_run(tmp_path / "run", runs.CLASSES), tmp_path / "exported")
     data = tmp_path / "new.csv"
     data.write_text("text,label\n" + "".join(f"rain {number},{'xyz'[number % 3]}\n" for number in range(45)))
     for task in ({}, {"task_name": "custom"}):
