@@ -163,7 +163,7 @@ def inputs(
 def own_task(record: Mapping[str, Any], columns: Columns, *, texts: int | None = None, **files: Any) -> Task:
     """Task of a trained model over other files, with the record's columns unless overridden; they need not have its ids.
 
-    Rows of sentences must have so many `texts`, unless it is None.
+    `texts` is the number of texts that rows of sentences must have; None for any.
     Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
     """
     if "kind" not in record:

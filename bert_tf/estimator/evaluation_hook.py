@@ -91,7 +91,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         return self._plan.make_forward()
 
     def begin(self) -> None:
-        """Evaluates while the server of this machine is up: others give it up that do not reach it within ten minutes."""
+        """Evaluates now that this machine's server is up: the others give up if they cannot reach it within ten minutes."""
         if self._first is not None:
             self.catch_up(self._first)
 

@@ -284,7 +284,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
             held = "no run" if earlier is None else f"another run ({'; '.join(differences)})"
             raise OutputError(
                 f"{output_dir}: holds {held}, and the chief has not started this one within {patience_s:.0f} s;"
-                " give all machines the same flags, as many GPUs, and a folder that they share"
+                " give all machines the same flags, the same number of GPUs, and a folder that they share"
             )
         if tries == 2:
             log.info("waiting for the chief to start this run in %s", output_dir)
